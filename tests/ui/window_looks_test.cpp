@@ -98,8 +98,13 @@ class WindowLooksTest : public QObject, private testing::MainWindowFixture {
         steps->setFloating(true);
         auto* tree = steps->findChild<QTreeView*>();
         const int letter = tree->fontMetrics().averageCharWidth();
-        steps->resize(60 * letter, 400);
+        steps->resize(80 * letter, 400);
         QVERIFY(!tree->isColumnHidden(StepsModel::Nodes) && !tree->isColumnHidden(StepsModel::Time));
+        for (int letters = 79; letters > 40; letters -= 3) {
+            steps->resize(letters * letter, 400);
+            QVERIFY2(tree->columnWidth(StepsModel::Name) >= 20 * letter,
+                     qPrintable(QString("%1 letters: %2").arg(letters).arg(tree->columnWidth(StepsModel::Name))));
+        }
         steps->resize(34 * letter, 400);
         QVERIFY(tree->isColumnHidden(StepsModel::Nodes) && tree->isColumnHidden(StepsModel::Time) &&
                 !tree->isColumnHidden(StepsModel::Changes));

@@ -46,12 +46,19 @@ StepsWindow::StepsWindow(const WindowRow& tableRow, const WindowParts& parts)
     m_tree->header()->setSectionResizeMode(StepsModel::Name, QHeaderView::Stretch);
     m_tree->header()->setSectionResizeMode(StepsModel::Changes, QHeaderView::ResizeToContents);
     const QFontMetrics digits(numberFont().resolve(m_tree->font()));
-    for (const auto& [column, widest] : {std::pair(StepsModel::Nodes, "00000"), std::pair(StepsModel::Time, "00.0 ms")})
-        m_tree->header()->resizeSection(
-            column, std::max(digits.horizontalAdvance(QString::fromLatin1(widest)),
-                             m_tree->header()->fontMetrics().horizontalAdvance(
-                                 m_model.headerData(column, Qt::Horizontal, Qt::DisplayRole).toString())) +
-                        14);
+    const auto sized = [&](int column, const char* widest) {
+        const QString title = m_model.headerData(column, Qt::Horizontal, Qt::DisplayRole).toString();
+        const int size = 14 + std::max(digits.horizontalAdvance(QString::fromLatin1(widest)),
+                                       m_tree->header()->fontMetrics().horizontalAdvance(title));
+        m_tree->header()->resizeSection(column, size);
+        return size;
+    };
+    m_nodes = sized(StepsModel::Nodes, "00000");
+    m_time = sized(StepsModel::Time, "00.0 ms");
+    // What a pass changed is as wide as it is long, and names may not pay for it.
+    connect(m_tree->header(), &QHeaderView::sectionResized, this, [this](int column, int before, int now) {
+        if (column == StepsModel::Changes && before != 0 && now != 0) giveRoom();
+    });
     m_tree->header()->setMinimumSectionSize(40);
     m_columns = new Columns(m_tree->header(), objectName());
     m_tree->setIndentation(14);
@@ -282,10 +289,19 @@ void StepsWindow::showMenu(QPoint at) {
 /// Names come first: in a narrow window the numbers go, and their tool tips still tell them.
 void StepsWindow::resizeEvent(QResizeEvent* event) {
     Window::resizeEvent(event);
+    giveRoom();
+}
+
+void StepsWindow::giveRoom() {
     const int letter = m_tree->fontMetrics().averageCharWidth();
-    m_columns->setRoom(StepsModel::Nodes, width() >= 60 * letter);
-    m_columns->setRoom(StepsModel::Time, width() >= 50 * letter);
-    m_columns->setRoom(StepsModel::Changes, width() >= 28 * letter);
+    // Stage, track, check mark and twenty letters of a pass.
+    const int names = 20 * letter + 4 * m_tree->indentation();
+    const QAbstractItemView* view = m_tree;  // QTreeView hides what it overrides
+    const bool changes = width() >= 28 * letter;
+    const int left = width() - names - (changes ? view->sizeHintForColumn(StepsModel::Changes) : 0);
+    m_columns->setRoom(StepsModel::Changes, changes);
+    m_columns->setRoom(StepsModel::Time, width() >= 50 * letter && left >= m_time);
+    m_columns->setRoom(StepsModel::Nodes, width() >= 60 * letter && left >= m_time + m_nodes);
 }
 
 void StepsWindow::copyRows() {

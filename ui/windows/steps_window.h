@@ -40,6 +40,7 @@ class StepsWindow : public Window {
     void showMenu(QPoint at);
     void copyRows();
     void resizeEvent(QResizeEvent* event) override;
+    void giveRoom();
     void expandChanges();
     void spanRewrites(const QModelIndex& pass);
 
@@ -53,6 +54,7 @@ class StepsWindow : public Window {
     QLabel *m_hidden, *m_empty, *m_running;
     QTreeView* m_tree;
     Columns* m_columns = nullptr;
+    int m_nodes = 0, m_time = 0;  // widths of these columns in pixels
     QStackedWidget* m_pages;
     bool m_following = false;
     QTimer m_soon;  // passes can end faster than rows are worth painting
