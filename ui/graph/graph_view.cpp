@@ -44,8 +44,8 @@ GraphView::GraphView(QWidget* parent)
                 // Freeing tens of thousands of boxes takes a while, so it is not done on the window's thread.
                 std::shared_ptr<const GraphScene> old = m_first->sharedScene();
                 m_second->setScene(scene);
-                 m_first->setScene(scene, std::exchange(m_isNew, false));
-                 for (GraphCanvas* canvas : {m_first, m_second}) canvas->setStale(false);
+                m_first->setScene(scene, std::exchange(m_isNew, false));
+                for (GraphCanvas* canvas : {m_first, m_second}) canvas->setStale(false);
                 QThreadPool::globalInstance()->start([gone = std::move(old)]() mutable { gone.reset(); });
                 lookTogether();
                 if (m_wanted != NodeKey::None) setCurrent(m_wanted, true);
