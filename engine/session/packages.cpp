@@ -21,7 +21,7 @@ namespace {
 Result<FileTree> packageFiles(const std::string& path) {
     CT_TRY(const RecognisedFile known, RecognisedFile::at(path));
     if (known.format() != FileFormat::CompiledPackage)
-        return invalidInput("it is no package of AOTInductor but of the kind: " + std::string(name(known.format())),
+        return invalidInput("it is not a package of AOTInductor but of the kind: " + std::string(name(known.format())),
                             path);
     std::error_code none;
     if (std::filesystem::is_directory(path, none)) return listFolder(path);
@@ -207,7 +207,7 @@ Result<std::string> packagedText(const std::string& path, const std::string& fil
                          {"cutaway-cli package lists its files"}};
         CT_TRY(const ByteSource source, tree.read(found[0]));
         CT_TRY(const std::shared_ptr<Storage> text, source.readText(found[0]));
-        if (textOf(*text).find('\0') != std::string_view::npos) return invalidInput("it is no text", found[0]);
+        if (textOf(*text).find('\0') != std::string_view::npos) return invalidInput("it is not text", found[0]);
         return std::string(textOf(*text));
     });
 }

@@ -147,7 +147,7 @@ class PackagesTest : public QObject {
 
     void refusesWhatIsNone() {
         const auto model = openPackage(packageFile("model.pt2"));
-        QVERIFY(!model && model.error().text().find("it is no package of AOTInductor but of the kind: .pt2") !=
+        QVERIFY(!model && model.error().text().find("it is not a package of AOTInductor but of the kind: .pt2") !=
                               std::string::npos);
         const std::string package = packageFile("2.15.pt2");
         const auto none = packagedText(package, "none.cpp");
@@ -155,7 +155,7 @@ class PackagesTest : public QObject {
         const auto several = packagedText(package, ".cpp");
         QVERIFY(!several && several.error().text().find("several files end in '.cpp'") != std::string::npos);
         const auto library = packagedText(package, ".so");
-        QVERIFY(!library && library.error().text().find("it is no text") != std::string::npos);
+        QVERIFY(!library && library.error().text().find("it is not text") != std::string::npos);
         Session session;
         QVERIFY(session.open(packageFile("model.pt2")));
         CompileRequest training;

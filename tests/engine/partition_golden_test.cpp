@@ -37,6 +37,7 @@ QString valueText(const QJsonValue& value) {
 /// Parity: PyTorch draws random numbers again in the backward where it is told to compute everything again.
 CompileRequest requestOf(const QJsonObject& options) {
     CompileRequest request;
+    request.pytorch = Release::V2_11;  // which recorded them
     request.mode = Mode::Training;
     request.parity = true;
     OptionalPass partition{"partition", {}};

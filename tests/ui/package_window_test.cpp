@@ -65,11 +65,11 @@ class PackageWindowTest : public QObject, testing::SessionWindowFixture {
         QTRY_VERIFY_WITH_TIMEOUT(code("The package's source").contains("AOTInductorModel::run_impl"),
                                  testing::kEnginePatience);
         choose(".wrapper.so");
-        QTRY_VERIFY_WITH_TIMEOUT(code("The package's source").contains("it is no text"), testing::kEnginePatience);
+        QTRY_VERIFY_WITH_TIMEOUT(code("The package's source").contains("it is not text"), testing::kEnginePatience);
         picture("package");
         // What is none leaves the package on show.
         window().open(file("model.pt2"));
-        QTRY_VERIFY_WITH_TIMEOUT(said().contains("it is no package of AOTInductor"), testing::kEnginePatience);
+        QTRY_VERIFY_WITH_TIMEOUT(said().contains("it is not a package of AOTInductor"), testing::kEnginePatience);
         QVERIFY(rowOf(".wrapper.cpp") >= 0);
     }
 

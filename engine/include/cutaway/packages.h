@@ -51,7 +51,7 @@ bool isPackage(const std::string& file);
 /// Errors: the file or folder holds no such package, or is damaged.
 Result<CompiledPackage> openPackage(const std::string& path);
 /// The text of one of its sources or of another text in it, by name or by the end of its name. Errors: none or several
-/// files have it; it is no text.
+/// files have it; it is not text.
 Result<std::string> packagedText(const std::string& path, const std::string& file);
 
 /// A call of a run of ours.
