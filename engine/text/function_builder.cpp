@@ -102,6 +102,14 @@ void FunctionBuilder::placeholder(std::string_view raw, int stars, SyntaxId anno
     if (m_state.error) return;
     // In our own form omitted strides are row-major by definition; PyTorch's text may just not show them (TXT-6).
     if (TensorType* type = written.type.tensor()) type->assumed = m_function.classForm && !written.hasStrides;
+    if (TensorType* type = written.type.tensor(); type && type->assumed)
+        if (const auto known = m_state.strides.find(target);
+            known != m_state.strides.end() && known->second.size() == type->sizes.size()) {
+            type->strides = known->second;
+            m_state.remark(
+                begin, "'" + target +
+                           "' is taken to lie in memory as a view that reads it needs: its strides are not written");
+        }
     if (written.type.isNone()) written.type = OpaqueType{};
     InputSpec spec = readInputRole(comment);
     // Parameters get gradients unless they say that they do not. Dynamo names its inputs after where they come from.

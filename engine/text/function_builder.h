@@ -51,6 +51,7 @@ class FunctionBuilder {
                         const NamedArguments& keywords);
     /// A size symbol that the text does not name.
     Expr newSymbol(DType dtype);
+    bool findStrides(const std::vector<Argument>& viewArgs);
     ValueType merged(const Statement& statement, Annotation written, ValueType inferred);
     void refineTuples();
     void buildSubgraphs();

@@ -1,5 +1,6 @@
 #include "engine/ir/data_dependent.h"
 #include "engine/ir/found_sizes.h"
+#include "engine/ir/infer.h"
 #include "engine/ops/found_types.h"
 #include "engine/ops/torch/torch_calls.h"
 #include "engine/text/function_builder.h"
@@ -70,11 +71,31 @@ ValueType FunctionBuilder::callType(const Statement& statement, const Op& op, co
         m_state.fail(statement.begin, error);
         return {};
     }
+    if (!blind && op.name() == "aten.view.default" && findStrides(args)) return std::move(written.type);
     const bool refused = inferred.error().code == ErrorCode::InvalidInput && !sizeDependsOnData(op, args);
     if (!blind)
         m_state.remark(statement.begin,
                        inferred.error().message + (refused ? "; the graph can be looked at, not run" : ""));
     return annotated ? std::move(written.type) : unknown();
+}
+
+/// A view that is refused, of an input that was permuted: where the text does not say how the input lies in memory
+/// (TXT-6), it lies so that what the view reads is row-major, as saved results of attention do.
+bool FunctionBuilder::findStrides(const std::vector<Argument>& viewArgs) {
+    const Node* read = viewArgs.empty() ? nullptr : viewArgs[0].node();
+    if (read == nullptr || read->type().tensor() == nullptr) return false;
+    SymDims strides = contiguousStrides(read->type().tensor()->sizes);
+    for (; read->isCall("aten.permute.default"); read = read->arg(0).node()) {
+        const auto dims =
+            InferContext(read->op(), read->args()).dims("dims", static_cast<int64_t>(strides.size()), false);
+        if (!dims || dims->size() != strides.size() || read->arg(0).node() == nullptr) return false;
+        SymDims before(strides.size());
+        for (size_t i = 0; i < strides.size(); ++i) before[static_cast<size_t>((*dims)[i])] = strides[i];
+        strides = std::move(before);
+    }
+    const TensorType* type = read->isPlaceholder() ? read->type().tensor() : nullptr;
+    if (type == nullptr || !type->assumed || type->sizes.size() != strides.size()) return false;
+    return m_state.again |= m_state.strides.emplace(std::string(read->name()), std::move(strides)).second;
 }
 
 Expr FunctionBuilder::newSymbol(DType dtype) {

@@ -1,6 +1,7 @@
 #pragma once
 // Values of FX text (spec: input-formats §4.4): from syntax to Argument, in the scope of one function. Leaves alone:
 // statements and operators, which are function_builder.cpp's.
+#include <map>
 #include <set>
 #include <string>
 #include <unordered_map>
@@ -23,6 +24,9 @@ struct ParseState {
     std::vector<std::string> remarks;
     std::optional<Error> error;  // the first; after it nothing that was read counts
     uint32_t nextId = 0;
+    /// Of inputs whose text says none, by name, as their readers need them.
+    std::map<std::string, SymDims, std::less<>> strides;
+    bool again = false;  // `strides` has grown: what was read before holds other types
 
     const SyntaxNode& at(SyntaxId id) const { return tree.at(id); }
     void fail(size_t offset, std::string what);
