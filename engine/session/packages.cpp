@@ -44,7 +44,7 @@ class Origins {
         }
     }
     /// Base names: its own, and those of what it was made from; `first`: one that comes from nothing else.
-    std::set<std::string> of(NodeId id, std::string* first = nullptr) const {
+    std::set<std::string> of(NodeId id, std::string* first) const {
         std::set<std::string> names;
         std::set<NodeId> seen;
         std::vector<NodeId> open{id};
@@ -55,7 +55,7 @@ class Origins {
             if (known == m_known.end() || !seen.insert(next).second) continue;
             names.insert(known->second.ops.begin(), known->second.ops.end());
             open.insert(open.end(), known->second.from.begin(), known->second.from.end());
-            if (first && known->second.from.empty()) *first = *known->second.ops.begin();
+            if (known->second.from.empty()) *first = *known->second.ops.begin();
         }
         return names;
     }
@@ -85,7 +85,8 @@ std::string plainName(std::string_view op) {
     if (op.starts_with("native_")) op.remove_prefix(7);
     return std::string(op.substr(0, op.find('.')));
 }
-std::set<std::string> plainNames(const std::vector<std::string>& ops) {
+template <class Names>
+std::set<std::string> plainNames(const Names& ops) {
     std::set<std::string> all;
     for (const std::string& op : ops) all.insert(plainName(op));
     return all;
@@ -100,47 +101,52 @@ bool isFree(std::string_view plain) {
     return kFree.contains(plain);
 }
 
-OwnCall ownCall(const ScheduledProgram& program, int position, const Origins& origins) {
-    const ScheduledCall& call = program.calls[static_cast<size_t>(position)];
-    OwnCall own;
-    own.name = call.kind == CallKind::Kernel ? program.kernels[call.kernel].kernel.name : call.node->name();
-    own.kind = call.description;
-    std::set<std::string> originals;
-    for (const NodeId id : call.nodes) {
-        own.nodes.push_back(nodeKey(0, id));
-        const Node* node = program.module->graph().find(id);
-        if (!node || node->kind() != NodeKind::Call) continue;
-        own.ops.emplace_back(node->op().baseName());
-        originals.merge(origins.of(id));
-    }
-    for (const ScheduledValue& value : program.values)
-        if (value.definedBy == position)
-            if (const TensorType* type = tensorOf(value.key)) own.results.push_back(type->text());
-    own.originals.assign(originals.begin(), originals.end());
-    return own;
-}
-
-struct CallCandidate {
-    double score = 0, apart = 0;
-    int theirs = 0, ours = 0;
-};
-
 /// Of a node: all plain names, and what it comes from at first.
 struct NodeNames {
     std::set<std::string> all;
     std::string first;
 };
+/// A call of ours, with what its nodes come from.
+struct TracedCall {
+    OwnCall call;
+    std::vector<NodeNames> nodes;
+};
+TracedCall tracedCall(const ScheduledProgram& program, int position, const Origins& origins) {
+    const ScheduledCall& call = program.calls[static_cast<size_t>(position)];
+    TracedCall traced;
+    OwnCall& own = traced.call;
+    own.name = call.kind == CallKind::Kernel ? program.kernels[call.kernel].kernel.name : call.node->name();
+    own.kind = call.description;
+    std::set<std::string> originals;
+    for (const NodeId id : call.nodes) {
+        own.nodes.push_back(nodeKey(0, id));
+        std::string first;
+        const std::set<std::string> names = origins.of(id, &first);
+        traced.nodes.push_back({plainNames(names), std::move(first)});
+        const Node* node = program.module->graph().find(id);
+        if (!node || node->kind() != NodeKind::Call) continue;
+        own.ops.emplace_back(node->op().baseName());
+        originals.insert(names.begin(), names.end());
+    }
+    for (const ScheduledValue& value : program.values)
+        if (value.definedBy == position)
+            if (const TensorType* type = tensorOf(value.key)) own.results.push_back(type->text());
+    own.originals.assign(originals.begin(), originals.end());
+    return traced;
+}
+
 /// How two calls compare: shared and missing operators, and whether each result of ours is one of theirs.
 struct CallOverlap {
     std::vector<std::string> shared, missing, extra;
     bool results = false;
 };
-CallOverlap overlapOf(const PackagedCall& theirs, const OwnCall& ours, const std::vector<NodeNames>& nodes) {
+CallOverlap overlapOf(const PackagedCall& theirs, const TracedCall& traced) {
     CallOverlap overlap;
+    const OwnCall& ours = traced.call;
     const std::set<std::string> wanted = plainNames(theirs.ops), have = plainNames(ours.originals);
     for (const std::string& op : wanted)
         if (!isFree(op)) (have.contains(op) ? overlap.shared : overlap.missing).push_back(op);
-    for (const NodeNames& node : nodes) {
+    for (const NodeNames& node : traced.nodes) {
         const bool known = std::any_of(node.all.begin(), node.all.end(),
                                        [&](const std::string& op) { return wanted.contains(op) || isFree(op); });
         if (!known && !node.all.empty()) overlap.extra.push_back(plainName(node.first));
@@ -168,6 +174,59 @@ std::string reasonOf(const CallOverlap& overlap, CallMatch match) {
     if (!overlap.missing.empty()) why += "; only theirs " + namesOf(overlap.missing);
     if (!overlap.extra.empty()) why += "; only ours " + namesOf(overlap.extra);
     return overlap.results ? why : why + "; the results are of other types";
+}
+
+struct CallCandidate {
+    double score = 0, apart = 0;
+    int theirs = 0, ours = 0;
+    CallOverlap overlap;
+};
+/// Pairs of calls that share an operator, the likeliest first: same results, shared operators, place in the program.
+std::vector<CallCandidate> candidatesOf(const std::vector<PackagedCall>& theirs, const std::vector<TracedCall>& ours) {
+    const auto count = [](const auto& list) { return static_cast<double>(list.size()); };
+    std::vector<CallCandidate> out;
+    for (size_t t = 0; t < theirs.size(); ++t)
+        for (size_t o = 0; o < ours.size(); ++o) {
+            CallOverlap overlap = overlapOf(theirs[t], ours[o]);
+            if (overlap.shared.empty()) continue;
+            const double share =
+                count(overlap.shared) / (count(overlap.shared) + count(overlap.missing) + count(overlap.extra));
+            const double apart = std::abs((static_cast<double>(t) + 1) / (count(theirs) + 1) -
+                                          (static_cast<double>(o) + 1) / (count(ours) + 1));
+            const double score = share + (overlap.results ? 1 : 0);
+            out.push_back({score, apart, static_cast<int>(t), static_cast<int>(o), std::move(overlap)});
+        }
+    std::stable_sort(out.begin(), out.end(), [](const CallCandidate& a, const CallCandidate& b) {
+        return a.score != b.score ? a.score > b.score : a.apart < b.apart;
+    });
+    return out;
+}
+
+/// Each call of theirs with the likeliest of ours that no other has taken, in their order; then those of ours alone.
+std::vector<CallPair> pairsOf(size_t theirs, size_t ours, const std::vector<CallCandidate>& candidates) {
+    std::vector<const CallCandidate*> chosen(theirs, nullptr);
+    std::vector<bool> taken(ours, false);
+    for (const CallCandidate& each : candidates) {
+        const auto t = static_cast<size_t>(each.theirs), o = static_cast<size_t>(each.ours);
+        if (chosen[t] || taken[o]) continue;
+        chosen[t] = &each;
+        taken[o] = true;
+    }
+    std::vector<CallPair> pairs;
+    for (size_t t = 0; t < theirs; ++t) {
+        CallPair pair{CallMatch::Theirs, static_cast<int>(t), -1, "no call of ours computes it"};
+        if (chosen[t]) {
+            const CallOverlap& overlap = chosen[t]->overlap;
+            const bool same = overlap.missing.empty() && overlap.extra.empty() && overlap.results;
+            pair.ours = chosen[t]->ours;
+            pair.match = same ? CallMatch::Same : CallMatch::Part;
+            pair.why = reasonOf(overlap, pair.match);
+        }
+        pairs.push_back(std::move(pair));
+    }
+    for (size_t o = 0; o < ours; ++o)
+        if (!taken[o]) pairs.push_back({CallMatch::Ours, -1, static_cast<int>(o), "no call of theirs computes it"});
+    return pairs;
 }
 
 }  // namespace
@@ -224,55 +283,18 @@ Result<PackageComparison> comparePackage(Session& session, RunId id, const Packa
         const ScheduledProgram& program = chosen->program->graphs.front();
         const Origins origins(run->trace);
         const bool cpu = run->trace.request.target == Target::Cpu;
-        PackageComparison all;
-        std::vector<std::vector<NodeNames>> nodes;  // of each call
-        for (const ScheduledCall& call : program.calls) {
-            all.ours.push_back(ownCall(program, static_cast<int>(all.ours.size()), origins));
+        std::vector<TracedCall> traced;
+        for (size_t i = 0; i < program.calls.size(); ++i) {
+            const ScheduledCall& call = program.calls[i];
+            traced.push_back(tracedCall(program, static_cast<int>(i), origins));
             if (cpu && call.kind == CallKind::Kernel)
-                all.ours.back().source = printCpp(chosen->program->kernels[call.kernel]).source;
-            auto& names = nodes.emplace_back();
-            for (const NodeId node : call.nodes) {
-                std::string first;
-                const std::set<std::string> of = origins.of(node, &first);
-                names.push_back({plainNames({of.begin(), of.end()}), std::move(first)});
-            }
+                traced.back().call.source = printCpp(chosen->program->kernels[call.kernel]).source;
         }
-        std::vector<CallCandidate> candidates;
-        for (size_t t = 0; t < model.calls.size(); ++t)
-            for (size_t o = 0; o < all.ours.size(); ++o) {
-                const CallOverlap overlap = overlapOf(model.calls[t], all.ours[o], nodes[o]);
-                if (overlap.shared.empty()) continue;
-                const auto count = [](const auto& list) { return static_cast<double>(list.size()); };
-                const double share =
-                    count(overlap.shared) / (count(overlap.shared) + count(overlap.missing) + count(overlap.extra));
-                const double apart = std::abs((static_cast<double>(t) + 1) / (count(model.calls) + 1) -
-                                              (static_cast<double>(o) + 1) / (count(all.ours) + 1));
-                candidates.push_back(
-                    {share + (overlap.results ? 1 : 0), apart, static_cast<int>(t), static_cast<int>(o)});
-            }
-        std::stable_sort(candidates.begin(), candidates.end(), [](const CallCandidate& a, const CallCandidate& b) {
-            return a.score != b.score ? a.score > b.score : a.apart < b.apart;
-        });
-        std::vector<int> oursOf(model.calls.size(), -1);
-        std::set<int> taken;
-        for (const CallCandidate& each : candidates)
-            if (oursOf[static_cast<size_t>(each.theirs)] < 0 && taken.insert(each.ours).second)
-                oursOf[static_cast<size_t>(each.theirs)] = each.ours;
-        for (size_t t = 0; t < model.calls.size(); ++t) {
-            CallPair pair{CallMatch::Theirs, static_cast<int>(t), oursOf[t], "no call of ours computes it"};
-            if (pair.ours >= 0) {
-                const auto own = static_cast<size_t>(pair.ours);
-                const CallOverlap overlap = overlapOf(model.calls[t], all.ours[own], nodes[own]);
-                const bool same = overlap.missing.empty() && overlap.extra.empty() && overlap.results;
-                pair.match = same ? CallMatch::Same : CallMatch::Part;
-                pair.why = reasonOf(overlap, pair.match);
-                all.same += same;
-            }
-            all.pairs.push_back(std::move(pair));
-        }
-        for (size_t o = 0; o < all.ours.size(); ++o)
-            if (!taken.contains(static_cast<int>(o)))
-                all.pairs.push_back({CallMatch::Ours, -1, static_cast<int>(o), "no call of theirs computes it"});
+        PackageComparison all;
+        all.pairs = pairsOf(model.calls.size(), traced.size(), candidatesOf(model.calls, traced));
+        all.same = static_cast<int>(std::count_if(all.pairs.begin(), all.pairs.end(),
+                                                  [](const CallPair& pair) { return pair.match == CallMatch::Same; }));
+        for (TracedCall& one : traced) all.ours.push_back(std::move(one.call));
         return all;
     });
 }
