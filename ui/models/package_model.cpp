@@ -28,18 +28,13 @@ void PackageModel::setPackage(const CompiledPackage& package, size_t model) {
         const PackagedModel& shown = package.models[model];
         for (size_t i = 0; i < shown.calls.size(); ++i) {
             const PackagedCall& call = shown.calls[i];
-            m_rows.push_back({call.kernel ? tr("kernel") : tr("call"),
-                              plain(call.name),
-                              detailOf(call),
-                              {},
-                              static_cast<int>(i),
-                              -1,
-                              {},
-                              {},
-                              {}});
+            m_rows.push_back({.what = call.kernel ? tr("kernel") : tr("call"),
+                              .name = plain(call.name),
+                              .detail = detailOf(call),
+                              .call = static_cast<int>(i)});
         }
         const auto add = [this](const QString& what, const std::string& name, const std::string& detail) {
-            m_rows.push_back({what, plain(name), plain(detail), {}, -1, -1, {}, {}, {}});
+            m_rows.push_back({.what = what, .name = plain(name), .detail = plain(detail)});
         };
         for (const PackagedValue& input : shown.inputs) add(tr("input"), input.name, input.type);
         for (const PackagedValue& output : shown.outputs) add(tr("output"), output.name, output.type);
@@ -49,15 +44,10 @@ void PackageModel::setPackage(const CompiledPackage& package, size_t model) {
         for (const auto& [key, value] : shown.metadata) add(tr("metadata"), key, value);
     }
     for (const PackagedFile& file : package.files)
-        m_rows.push_back({tr("file"),
-                          plain(file.name),
-                          plain(file.kind) + QStringLiteral(", ") + sizeText(file.bytes),
-                          file.name,
-                          -1,
-                          -1,
-                          {},
-                          {},
-                          {}});
+        m_rows.push_back({.what = tr("file"),
+                          .name = plain(file.name),
+                          .detail = plain(file.kind) + QStringLiteral(", ") + sizeText(file.bytes),
+                          .file = file.name});
     endResetModel();
 }
 
@@ -74,9 +64,12 @@ void PackageModel::setComparison(const PackageComparison* comparison) {
         const OwnCall* own = pair.ours < 0 ? nullptr : &comparison->ours[static_cast<size_t>(pair.ours)];
         const QString name = own ? plain(own->name) : QString();
         if (pair.theirs < 0 && own) {
-            m_rows.insert(
-                m_rows.begin() + static_cast<std::ptrdiff_t>(last++),
-                {tr("ours"), QString(), listOf(own->ops), {}, -1, pair.ours, name, tr("ours alone"), plain(pair.why)});
+            m_rows.insert(m_rows.begin() + static_cast<std::ptrdiff_t>(last++), {.what = tr("ours"),
+                                                                                 .detail = listOf(own->ops),
+                                                                                 .ours = pair.ours,
+                                                                                 .oursName = name,
+                                                                                 .match = tr("ours alone"),
+                                                                                 .why = plain(pair.why)});
             continue;
         }
         for (Row& row : m_rows)
