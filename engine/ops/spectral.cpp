@@ -140,10 +140,10 @@ void deriveComplexToReal(Derivation& d) {
     const SymInt doubled = d.dy().size(last) - g.size(last);
     // Elements that stand for their conjugates too count twice.
     if (!doubled.isInt() || doubled.value() > 0) {
-        const std::vector<Argument> where{Argument(last), Argument(int64_t{1}), Argument(doubled + SymInt(1))};
-        const Value twice =
-            d.call("aten.mul.Scalar", {d.call("aten.slice.Tensor", {g, where[0], where[1], where[2]}), int64_t{2}});
-        g = d.call("aten.slice_scatter.default", {g, twice, where[0], where[1], where[2]});
+        const Argument dim(last), start(int64_t{1}), end(doubled + SymInt(1));
+        const Value half = d.call("aten.slice.Tensor", {g, dim, start, end});
+        const Value twice = d.call("aten.mul.Scalar", {half, int64_t{2}});
+        g = d.call("aten.slice_scatter.default", {g, twice, dim, start, end});
     }
     const SymInt have = g.size(last), want = d.in(0).size(last);
     if (!(have == want)) {
