@@ -9,6 +9,7 @@
 #include "engine/ops/number_range.h"
 #include "engine/ops/op_registry.h"
 #include "engine/ops/opmath.h"
+#include "engine/support/release_changes.h"
 
 namespace cutaway {
 namespace {
@@ -301,8 +302,16 @@ f32[0, 3]
      .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) -> Values {
          const Value x = d.in(size_t{0});
-         const Value outside = compareScalar("gt", unary("aten.abs.default", x), activationNumber(d, "lambd"));
-         const Value moved = x - unary("aten.sign.default", x) * activationNumber(d, "lambd");
+         const Scalar number = activationNumber(d, "lambd");
+         if (!isHalf(x.dtype()) || !has(d.release(), ReleaseChange::RoundedLambda)) {
+             const Value outside = compareScalar("gt", unary("aten.abs.default", x), number);
+             const Value moved = x - unary("aten.sign.default", x) * number;
+             return where(outside, moved, x * 0);
+         }
+         const Value rounded = d.call("aten.scalar_tensor.default", {toDouble(number)},
+                                      {{"dtype", x.dtype()}, {"device", x.type().device}, {"pin_memory", false}});
+         const Value outside = d.call("aten.gt.Tensor", {unary("aten.abs.default", x), rounded});
+         const Value moved = x - unary("aten.sign.default", x) * rounded;
          return where(outside, moved, x * 0);
      },
      .derive =

@@ -223,7 +223,8 @@ constexpr OpDef kActivationBackwardOps[] = {
      .eval = evalExpanded,
      .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) -> Values {
-         const Value g = d.in(size_t{0}), x = d.in(1);
+         const bool wide = has(d.release(), ReleaseChange::BoundsInOpmath);
+         const Value g = wide ? opmathIn(d, 0) : d.in(size_t{0}), x = wide ? opmathIn(d, 1) : d.in(1);
          const Value low = compareScalar("le", x, gradientNumber(d, "min_val")),
                      high = compareScalar("ge", x, gradientNumber(d, "max_val"));
          const Value outside = d.call("aten.bitwise_or.Tensor", {low, high});
@@ -292,16 +293,17 @@ constexpr OpDef kActivationBackwardOps[] = {
      .eval = evalExpanded,
      .expand = Expand::Decompose,
      .decompose = [](Decomposition& d) -> Values {
+         const bool saved =
+             d.in(2).type().device.type == DeviceType::Cpu && has(d.release(), ReleaseChange::SavedLogSigmoid);
          const Value g = opmathIn(d, 0), x = opmathIn(d, 1);
+         const Value kept = saved ? opmathIn(d, 2) : Value();
          const Value negative = compareScalar("lt", x, int64_t{0});
          auto pick = [&](int64_t yes, int64_t no) {
              const Value second = scalarTensor(d.builder(), no, DType::I64, x.type().device);
              return where(negative, scalarTensor(d.builder(), yes, DType::I64, x.type().device), second);
          };
          const Value most = pick(1, 0), sign = pick(1, -1);
-         const bool saved =
-             d.in(2).type().device.type == DeviceType::Cpu && has(d.release(), ReleaseChange::SavedLogSigmoid);
-         const Value z = saved ? opmathIn(d, 2) : unary("aten.exp.default", -unary("aten.abs.default", x));
+         const Value z = saved ? kept : unary("aten.exp.default", -unary("aten.abs.default", x));
          return fromOpmath(d, g * (most - sign * (z / (z + 1))));
      },
      .samples = "f32[2, 3], f32[2, 3], f32[2, 3]\nbf16[4], bf16[4], bf16[4]"},

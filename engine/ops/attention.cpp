@@ -10,6 +10,7 @@
 #include "engine/ops/expanded.h"
 #include "engine/ops/infer_rules.h"
 #include "engine/ops/op_registry.h"
+#include "engine/support/release_changes.h"
 
 namespace cutaway {
 namespace {
@@ -97,20 +98,21 @@ Result<ValueType> inferEfficientBackward(const InferContext& c) {
 
 enum class Kernel { Math, FlashCpu, Flash, Efficient, Cudnn };
 
-/// The call, as chooseKernel() looks at it.
+/// The call, as chooseKernel() looks at it. `oneHead`: one head of keys and values may serve all of the query's.
 struct Choice {
     Value query, key, value, mask;
-    bool dropout, grouped;
+    bool dropout, grouped, oneHead;
     bool sizesEqual(int64_t dim) const {
         return query.size(dim) == key.size(dim) && query.size(dim) == value.size(dim);
     }
     /// What every fused kernel asks: four dims, equal batches, at least one query and key, elements of a row side by
-    /// side, and numbers of heads that are equal or (with enable_gqa) divide the query's.
+    /// side, and numbers of heads that are equal or (with enable_gqa) divide the query's, or (oneHead) are 1.
     bool fused() const {
         for (const Value* x : {&query, &key, &value})
             if (x->rank() != 4 || !(x->type().strides[3] == SymInt(1))) return false;
         if (!sizesEqual(0) || query.size(2) == SymInt(0) || key.size(2) == SymInt(0)) return false;
         if (sizesEqual(1)) return true;
+        if (oneHead && key.size(1) == SymInt(1) && value.size(1) == SymInt(1)) return true;
         const auto divides = [&](const SymInt& heads) {
             return heads.isInt() && query.size(1).isInt() && heads.value() > 0 &&
                    query.size(1).value() % heads.value() == 0;
@@ -234,6 +236,26 @@ Value alignedBias(Decomposition& d, Value mask, const Value& query, const Value&
     return expand(mask, {query.size(0), query.size(1), query.size(2), key.size(2)});
 }
 
+/// Operands of three dims have no batch: they get one, and the result loses it.
+bool lacksBatch(const Decomposition& d) {
+    if (!has(d.release(), ReleaseChange::AttentionOfThreeDims)) return false;
+    for (size_t i = 0; i < 3; ++i)
+        if (d.in(i).rank() != 3 || d.in(i).type().device.type != DeviceType::Cpu) return false;
+    return !d.has("attn_mask") || d.in("attn_mask").rank() <= 3;
+}
+Values withBatch(Decomposition& d) {
+    std::vector<Argument> operands;
+    for (size_t i = 0; i < 3; ++i) operands.emplace_back(unsqueeze(d.in(i), 0));
+    Value mask = d.has("attn_mask") ? d.in("attn_mask") : Value();
+    while (mask && mask.rank() < 4) mask = unsqueeze(mask, 0);
+    operands.push_back(mask ? Argument(mask) : Argument());
+    const Value result =
+        d.call("aten.scaled_dot_product_attention.default",
+               {operands[0], operands[1], operands[2], operands[3], d.arg("dropout_p"), d.arg("is_causal")},
+               {{"scale", d.arg("scale")}, {"enable_gqa", d.arg("enable_gqa")}});
+    return d.call("aten.squeeze.dim", {result, int64_t{0}});
+}
+
 Values decomposeAttention(Decomposition& d) {
     const Value query = d.in(0), key = d.in(1), value = d.in(2);
     const bool causal = d.flag("is_causal");
@@ -246,7 +268,10 @@ Values decomposeAttention(Decomposition& d) {
     if (given && given.dtype() != DType::Bool)
         if (const std::string wrong = wrongMaskType(given.type(), query.type(), true); !wrong.empty())
             return refuse(d, wrong + ", or bool");
-    const Choice choice{query, key, value, given, d.real("dropout_p") > 0, d.flag("enable_gqa")};
+    if (lacksBatch(d)) return withBatch(d);
+    const bool oneHead =
+        has(d.release(), ReleaseChange::AttentionOfThreeDims) && query.type().device.type == DeviceType::Cpu;
+    const Choice choice{query, key, value, given, d.real("dropout_p") > 0, d.flag("enable_gqa"), oneHead};
     const Value mask = given ? additiveMask(d, given, query.dtype()) : Value();
     const Argument maskArgument = mask ? Argument(mask) : Argument();
     const Argument dropout = d.arg("dropout_p"), scale = d.arg("scale");
@@ -286,6 +311,8 @@ f32[2, 3, 4, 8], f32[2, 3, 4, 8], f32[2, 3, 4, 8], None, 0.0, True
 f32[2, 4, 4, 8], f32[2, 2, 4, 8], f32[2, 2, 4, 8], enable_gqa=True
 f32[3, 4, 8], f32[3, 4, 8], f32[3, 4, 8], None, 0.0, True
 f32[3, 4, 8], f32[3, 4, 8], f32[3, 4, 8], b8[4, 4], scale=0.5
+f32[3, 4, 8], f32[3, 4, 8], f32[3, 4, 8], f32[3, 4, 4]
+f32[1, 4, 4, 8], f32[1, 1, 4, 8], f32[1, 1, 4, 8]
 f32[2, 3, 4, 8], f32[2, 3, 4, 8], f32[2, 3, 4, 5]
 )"},
     // The fused CPU kernel: the output in the query's layout, and the logarithms of the sums of exponentials.

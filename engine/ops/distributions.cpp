@@ -328,11 +328,39 @@ void deriveNothing(Derivation& d) {
 }
 constexpr Tag kDrawn = Tag::Random | Tag::Inplace;
 
+/// Numbers from 0 to below 1 for all that the strides span, moved to the range, with the operand's strides.
+Values uniformOfRand(Decomposition& d) {
+    const TensorType& type = d.out();
+    SymInt span(1);
+    for (size_t i = 0; i < type.sizes.size(); ++i) span = span + (type.sizes[i] + SymInt(-1)) * type.strides[i];
+    if (numel(type.sizes) == SymInt(0)) span = SymInt(0);
+    const Value drawn = d.call("aten.rand.default", {Argument(SymDims{span})},
+                               {{"dtype", type.dtype}, {"device", type.device}, {"pin_memory", false}});
+    const double low = d.real("from", 0.0), high = d.real("to", 1.0);
+    return d.call("aten.as_strided.default",
+                  {drawn * (high - low) + low, Argument(type.sizes), Argument(type.strides)});
+}
+Value standardNormal(Decomposition& d, const Argument& sizes, DType dtype, Device device) {
+    return d.call("prims.normal.default", {sizes},
+                  {{"mean", 0.0}, {"std", 1.0}, {"dtype", dtype}, {"device", device}, {"requires_grad", false}});
+}
+/// Row by row, and then with the operand's strides.
+Values normalOfPrim(Decomposition& d) {
+    const TensorType& type = d.out();
+    const Value result =
+        standardNormal(d, Argument(type.sizes), type.dtype, type.device) * d.real("std", 1.0) + d.real("mean", 0.0);
+    if (result.type().strides == type.strides) return result;
+    return d.call("aten.as_strided.default", {result, Argument(type.sizes), Argument(type.strides)});
+}
+
 constexpr OpDef kDistributionsOps[] = {
     {.schema = "aten.uniform.default(Tensor self, float from=0., float to=1., *, Generator? generator=None) -> Tensor",
      .tags = kDrawn,
      .infer = inferUniform,
      .eval = evalUniform,
+     .expand = Expand::Decompose,
+     .decompose = uniformOfRand,
+     .decomposedIn = sinceRelease(Release::V2_14),
      .derive = deriveNothing,
      .samples = "f32[2, 3]\nbf16[4], -1.0, 2.0\nf64[2, 2], 3.0, 3.0"},
     // normal_ is its in-place form.
@@ -341,6 +369,9 @@ constexpr OpDef kDistributionsOps[] = {
      .tags = kDrawn,
      .infer = inferNormal,
      .eval = evalNormal,
+     .expand = Expand::Decompose,
+     .decompose = normalOfPrim,
+     .decomposedIn = sinceRelease(Release::V2_14),
      .derive = deriveNothing,
      .samples = "f32[2, 3]\nf64[4], 1.0, 0.0"},
     // Integers: all that the dtype tells apart, those below `to`, those from `from` to below `to`.
@@ -458,14 +489,10 @@ constexpr OpDef kDistributionsOps[] = {
         "aten.normal.float_float(float mean, float std, SymInt[] size, *, Generator? generator=None, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
         [](Decomposition& d) -> Values {
             if (!(d.real("std") >= 0)) return refuse(d, "std must not be negative");
-            if (const auto dtype = d.dtype("dtype"); dtype && !isFloating(*dtype))
-                return refuse(d, "draws floating-point numbers only");
-            const Value drawn = d.call("aten.randn.default", {d.arg("size")},
-                                       {{"dtype", d.arg("dtype")},
-                                        {"layout", d.arg("layout")},
-                                        {"device", d.arg("device")},
-                                        {"pin_memory", d.arg("pin_memory")}});
-            return drawn * d.real("std") + d.real("mean");
+            const DType dtype = d.dtype("dtype").value_or(DType::F32);
+            if (!isFloating(dtype)) return refuse(d, "draws floating-point numbers only");
+            const Device device = d.device("device").value_or(Device());
+            return standardNormal(d, d.arg("size"), dtype, device) * d.real("std") + d.real("mean");
         },
         "0.5, 2.0, [2, 3]\n-1.0, 0.5, [4], dtype=torch.float64", Tag::Random),
     {.schema = "aten.normal.Tensor_Tensor(Tensor mean, Tensor std, *, Generator? generator=None) -> Tensor",

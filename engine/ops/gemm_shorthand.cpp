@@ -9,6 +9,7 @@
 #include "engine/ops/infer_rules.h"
 #include "engine/ops/op_registry.h"
 #include "engine/ops/opmath.h"
+#include "engine/support/release_changes.h"
 
 namespace cutaway {
 namespace {
@@ -49,7 +50,9 @@ Values decomposeAddmv(Decomposition& d) {
     const Value product = d.call("aten.mv.default", {matrix, vector}) * factor(4);
     const OperandValue beta = factor(3);
     const bool none = beta.argument().isNumber() && beta.argument().asReal() == 0.0;
-    return convert(none ? product : product + self * beta, d.out().dtype);
+    if (none) return convert(product, d.out().dtype);
+    const bool widened = has(d.release(), ReleaseChange::AddendOfAddmv);
+    return convert(product + (widened ? expand(self, product.sizes()) : self) * beta, d.out().dtype);
 }
 /// Elementwise over self, the column and the row, with the dtype of all three.
 Result<ValueType> inferAddr(const InferContext& c) {

@@ -3,6 +3,7 @@
 #include "engine/ops/expanded.h"
 #include "engine/ops/op_registry.h"
 #include "engine/ops/opmath.h"
+#include "engine/support/release_changes.h"
 
 namespace cutaway {
 namespace {
@@ -146,6 +147,7 @@ Values decomposeMultiMargin(Decomposition& d) {
     if (target.rank() != 1 || !(target.size(0) == x.size(0)))
         return refuse(d,
                       "needs one target for each row of " + x.type().text() + ", not " + d.in("target").type().text());
+    const Value classes = target;
     target = unsqueeze(target, 1);
     const Value right = d.call("aten.gather.default", {x, 1, target});
     Value z = atLeastZero(d, subtractFrom(d.scalar("margin").value_or(Scalar(int64_t{1})), right) + x);
@@ -155,7 +157,10 @@ Values decomposeMultiMargin(Decomposition& d) {
         if (weight.rank() == 0) weight = view(weight, {1});
         if (weight.rank() != 1 || !(weight.size(0) == x.size(1)))
             return refuse(d, "needs one weight for each class, not " + weight.type().text());
-        z = z * d.call("aten.index.Tensor", {weight, Argument(std::vector<Argument>{target})});
+        const bool ofRows = has(d.release(), ReleaseChange::WeightsOfRows);
+        const Value taken =
+            d.call("aten.index.Tensor", {weight, Argument(std::vector<Argument>{ofRows ? classes : target})});
+        z = z * (ofRows ? unsqueeze(taken, 1) : taken);
     }
     const Value others = d.call("aten.ne.Tensor", {iota(d.builder(), x.size(1), x.type().device), target});
     z = where(others, z, scalarTensor(d, int64_t{0}, z));

@@ -4,6 +4,7 @@
 #include "engine/ops/infer_rules.h"
 #include "engine/ops/op_registry.h"
 #include "engine/ops/packed.h"
+#include "engine/support/release_changes.h"
 
 namespace cutaway {
 namespace {
@@ -83,7 +84,7 @@ Values decomposeBorder(Decomposition& d) {
         indices[static_cast<size_t>(dim)] = at;
         x = d.call("aten._unsafe_index.Tensor", {x, Argument(std::move(indices))});
     }
-    if (isChannelsLast(x.type()))
+    if (isChannelsLast((has(d.release(), ReleaseChange::StridesOfBorders) ? self : x).type()))
         x = d.call("aten.contiguous.default", {x},
                    {{"memory_format", x.rank() == 5 ? MemoryFormat::ChannelsLast3d : MemoryFormat::ChannelsLast}});
     else x = d.call("aten.contiguous.default", {x});

@@ -125,9 +125,13 @@ double largestFinite(DType dtype) {
 Values decomposeNanToNum(Decomposition& d) {
     const Value x = d.in(size_t{0});
     if (isComplex(x.dtype())) {
-        const Value parts = d.call("aten.nan_to_num.default", {unary("aten.view_as_real.default", x), d.arg("nan"),
-                                                               d.arg("posinf"), d.arg("neginf")});
-        return unary("aten.view_as_complex.default", parts);
+        const auto replacedPart = [&](int64_t part) {
+            const Value parts = unary("aten.view_as_real.default", x);
+            const Value one = d.call("aten.select.int", {parts, parts.rank() - 1, part});
+            return d.call("aten.nan_to_num.default", {one, d.arg("nan"), d.arg("posinf"), d.arg("neginf")});
+        };
+        const Value real = replacedPart(0);
+        return d.call("aten.complex.default", {real, replacedPart(1)});
     }
     if (!isFloating(x.dtype())) return unary("aten.clone.default", x);
     const double infinity = std::numeric_limits<double>::infinity(), largest = largestFinite(x.dtype());

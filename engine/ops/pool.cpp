@@ -308,21 +308,28 @@ bool mayBeEmpty(const std::vector<int64_t>& dilation, const SymDims& sizes) {
 /// The gradient added, plane by plane, to the elements that were the maxima; halves are added in f32. Gradients of
 /// windows without an element go nowhere, so there the operator stays.
 Values scatterMaxima(Decomposition& d) {
-    const Value gradient = d.in(0), self = d.in(1), indices = d.in("indices");
-    const SymDims &in = self.sizes(), &out = gradient.sizes();
-    if (in.size() < 3 || out.size() != in.size()) return Values::notHandled();
-    if (mayBeEmpty(d.integersOf("dilation"), in)) return Values::notHandled();
-    const size_t rank = in.size();
-    const SymInt planes = rank == 4 ? in[0] * in[1] : in[0];
-    const SymDims flat = {planes, out[rank - 2] * out[rank - 1]};
+    Value gradient = d.in(0), indices = d.in("indices");
+    const Value self = d.in(1);
+    const size_t rank = self.sizes().size();
+    if (rank < 3 || gradient.sizes().size() != rank) return Values::notHandled();
+    if (mayBeEmpty(d.integersOf("dilation"), self.sizes())) return Values::notHandled();
+    SymDims in = self.sizes();
+    if (rank == 3) {
+        in.insert(in.begin(), SymInt(1));
+        gradient = unsqueeze(gradient, 0);
+        indices = unsqueeze(indices, 0);
+    }
+    const SymDims& out = gradient.sizes();
+    const SymInt planes = in[0] * in[1];
+    const SymDims flat = {planes, out[2] * out[3]};
     const DType dtype = isHalf(gradient.dtype()) ? DType::F32 : gradient.dtype();
-    const Value none =
-        full(d.builder(), {planes, in[rank - 2] * in[rank - 1]}, Scalar(int64_t{0}), dtype, gradient.type().device);
+    const Value none = full(d.builder(), {planes, in[2] * in[3]}, Scalar(int64_t{0}), dtype, gradient.type().device);
     const Value values = convert(reshape(gradient, flat), dtype);
     const Value places = reshape(indices, flat);
     const Value added = d.call("aten.scatter_add.default", {none, 1, places, values});
     const Value result = convert(view(added, in), gradient.dtype());
-    if (rank != 4 || !isChannelsLast(self.type()) || isChannelsLast(result.type())) return result;
+    if (rank == 3) return d.call("aten.squeeze.dim", {result, 0});
+    if (!isChannelsLast(self.type()) || isChannelsLast(result.type())) return result;
     return d.call("aten.clone.default", {result}, {{"memory_format", MemoryFormat::ChannelsLast}});
 }
 

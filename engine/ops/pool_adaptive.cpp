@@ -8,6 +8,7 @@
 #include "engine/ops/op_registry.h"
 #include "engine/ops/packed.h"
 #include "engine/ops/window_rules.h"
+#include "engine/support/release_changes.h"
 
 namespace cutaway {
 namespace {
@@ -152,17 +153,33 @@ EvalResult evalLargestBackward(const EvalContext& c, size_t spatial) {
     return out;
 }
 /// Sizes that divide are pooled by fixed windows.
-Values decomposeLargest2d(Decomposition& d) {
+/// Of the last `dims` dims as a whole: the maxima, and their positions in them.
+Values largestOfAll(Decomposition& d, int64_t dims) {
+    const Value x = d.in(size_t{0});
+    std::vector<int64_t> last;
+    for (int64_t dim = -dims; dim < 0; ++dim) last.push_back(dim);
+    const Value values = d.call("aten.amax.default", {x, Argument(last), true});
+    SymDims flat(x.sizes().begin(), x.sizes().end() - dims);
+    flat.push_back(numel(SymDims(x.sizes().end() - dims, x.sizes().end())));
+    Value positions = d.call("aten.argmax.default", {reshape(x, flat), int64_t{-1}});
+    for (int64_t dim = 0; dim < dims; ++dim) positions = unsqueeze(positions, -1);
+    return {values, positions};
+}
+/// By windows of one size, where the parts are equal.
+Values decomposeLargest(Decomposition& d, int64_t dims) {
     const Value x = d.in(size_t{0});
     const SymDims wanted = d.sizesOf("output_size");
+    if (has(d.release(), ReleaseChange::MaximumOfAll) &&
+        std::all_of(wanted.begin(), wanted.end(), [](const SymInt& size) { return size == SymInt(1); }))
+        return largestOfAll(d, dims);
     std::vector<int64_t> kernel;
-    for (size_t i = 0; i < 2; ++i) {
-        const SymInt in = x.size(x.rank() - 2 + static_cast<int64_t>(i));
+    for (size_t i = 0; i < wanted.size(); ++i) {
+        const SymInt in = x.size(x.rank() - dims + static_cast<int64_t>(i));
         if (!in.isInt() || !wanted[i].isInt() || wanted[i].value() < 1 || in.value() % wanted[i].value() != 0)
             return Values::notHandled();
         kernel.push_back(in.value() / wanted[i].value());
     }
-    const Value pair = d.call("aten.max_pool2d_with_indices.default", {x, Argument(kernel)});
+    const Value pair = d.call("aten.max_pool" + std::to_string(dims) + "d_with_indices.default", {x, Argument(kernel)});
     return {pair[0], pair[1]};
 }
 
@@ -284,7 +301,7 @@ constexpr OpDef kPoolAdaptiveOps[] = {
      .infer = [](const InferContext& c) { return inferLargest(c, 2); },
      .eval = [](const EvalContext& c) { return evalLargest(c, 2); },
      .expand = Expand::Decompose,
-     .decompose = decomposeLargest2d,
+     .decompose = [](Decomposition& d) { return decomposeLargest(d, 2); },
      .derive =
          [](Derivation& d) {
              d.input(0) = d.call("aten.adaptive_max_pool2d_backward.default", {d.dy(0), d.in(0), d.out(1)});
@@ -297,11 +314,23 @@ constexpr OpDef kPoolAdaptiveOps[] = {
     {.schema = "aten.adaptive_max_pool3d.default(Tensor self, int[3] output_size) -> (Tensor, Tensor)",
      .infer = [](const InferContext& c) { return inferLargest(c, 3); },
      .eval = [](const EvalContext& c) { return evalLargest(c, 3); },
+     .expand = Expand::Decompose,
+     .decompose = [](Decomposition& d) -> Values {
+         const Values parts = decomposeLargest(d, 3);
+         if (!parts.handled() || !has(d.release(), ReleaseChange::StridesOfMaxima)) return parts;
+         const auto rowMajor = [&](const Value& part) {
+             return d.call("prims.inductor_force_stride_order.default",
+                           {part, Argument(contiguousStrides(part.sizes()))});
+         };
+         const Value values = rowMajor(parts.values()[0]);
+         return {values, rowMajor(parts.values()[1])};
+     },
+     .decomposedIn = sinceRelease(Release::V2_13),
      .derive =
          [](Derivation& d) {
              d.input(0) = d.call("aten.adaptive_max_pool3d_backward.default", {d.dy(0), d.in(0), d.out(1)});
          },
-     .samples = "f32[1, 2, 4, 6, 4]!, [2, 3, 2]\nf64[2, 5, 4, 3]!, [2, 2, 2]"},
+     .samples = "f32[1, 2, 4, 6, 4]!, [2, 3, 2]\nf32[2, 4, 6, 4]!, [1, 1, 1]\nf64[2, 5, 4, 3]!, [2, 2, 2]"},
     {.schema = "aten.adaptive_max_pool3d_backward.default(Tensor grad_output, Tensor self, Tensor indices) -> Tensor",
      .infer = [](const InferContext& c) { return pooledGradientType(c, 3); },
      .eval = [](const EvalContext& c) { return evalLargestBackward(c, 3); },

@@ -261,8 +261,9 @@ Values primEmpty(Decomposition& d, std::string_view op) {
     return d.call(op, {d.arg(size_t{0}), d.arg(1)}, {{"dtype", d.arg("dtype")}, {"device", d.arg("device")}});
 }
 Values drawnNormal(Decomposition& d) {
-    return d.call("aten.normal.float_float", {d.real("mean"), d.real("std"), d.arg("shape")},
-                  {{"dtype", d.arg("dtype")}, {"device", d.arg("device")}});
+    const Value drawn = d.call("aten.randn.default", {d.arg("shape")},
+                               {{"dtype", d.arg("dtype")}, {"device", d.arg("device")}, {"pin_memory", false}});
+    return drawn * d.any(static_cast<size_t>(d.position("std"))) + d.any(static_cast<size_t>(d.position("mean")));
 }
 Values primTransform(Decomposition& d, std::string_view op, std::string_view last) {
     return d.call(op, {d.in(size_t{0}), d.arg("dim"), int64_t{0}, d.arg(last)});

@@ -99,7 +99,8 @@ Values decomposeVectorNorm(Decomposition& d) {
     Value x = d.in(size_t{0});
     const double order = orderOf(d);
     const bool keep = d.flag("keepdim"), all = !d.arg("dim").list() || d.arg("dim").list()->empty();
-    const Argument dims = all ? Argument() : d.arg("dim"), listed = all ? Argument(std::vector<int64_t>{}) : dims;
+    const Argument dims = all ? Argument() : Argument(d.dimsOf("dim", x.rank(), true)),
+                   listed = all ? Argument(std::vector<int64_t>{}) : dims;
     const DType result = d.out().dtype;
     if (order == 0)
         return d.call("aten.sum.dim_IntList", {compareScalar("ne", x, 0.0), dims, keep}, {{"dtype", result}});

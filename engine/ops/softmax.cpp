@@ -64,7 +64,7 @@ Value prepared(Decomposition& d) {
 }
 Value finished(Decomposition& d, const Value& y) { return convert(y, d.out().dtype); }
 Value shifted(Decomposition& d, const Value& x) {
-    if (x.rank() > 0 && numel(x.sizes()) == SymInt(0)) return x;
+    if (x.rank() > 0 && x.size(d.integerOr("dim", 0)) == SymInt(0)) return x;
     return x - d.call("aten.amax.default", {x, Argument(std::vector<int64_t>{d.integerOr("dim", 0)}), true});
 }
 Values decomposeSoftmax(Decomposition& d) {

@@ -44,15 +44,16 @@ Value floatIn(Decomposition& d, size_t position) {
 
 /// log of the normal distribution function: by erfcx where the function itself would vanish.
 Values logNormal(Decomposition& d) {
-    const Value x = floatIn(d, 0), t = x * kRootHalf;
+    // As a release computes a negative sign, so it computes in the operand's own dtype.
+    const bool negative = has(d.release(), ReleaseChange::SignOfLogNormal);
+    const Value x = negative ? d.in(0) : floatIn(d, 0), t = x * kRootHalf;
     const Value low = compareScalar("lt", x, 1.0);
     const Value scaled = unary("aten.log.default", unary("aten.special_erfcx.default", -t) / 2);
     const Value tail = scaled - t * t;
     const Value rest = unary("aten.log1p.default", -unary("aten.erfc.default", t) / 2);
     const Value result = where(low, tail, rest);
     // It is never positive: its zeros are -0, which a compiler may lose.
-    return fromOpmath(
-        d, has(d.release(), ReleaseChange::SignOfLogNormal) ? d.call("aten.copysign.Scalar", {result, -1.0}) : result);
+    return negative ? d.call("aten.copysign.Scalar", {result, -1.0}) : fromOpmath(d, result);
 }
 /// -x log x; 0 at 0, -inf below.
 Values entropy(Decomposition& d) {

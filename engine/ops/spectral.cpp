@@ -24,31 +24,35 @@ Result<SpectralCall> readSpectralCall(const InferContext& c) {
     CT_TRY(call.dims, c.dims("dim", call.self.rank(), false));
     CT_TRY_VOID(c.integer("normalization"));
     if (call.dims.empty() || call.self.rank() == 0) return c.fail("needs a dim to transform");
-    if (std::find(call.self.sizes.begin(), call.self.sizes.end(), SymInt(0)) != call.self.sizes.end())
-        return c.fail(call.self.text() + " has no elements");
     return call;
 }
-/// `transformedLast`: laid out with the transformed dims innermost, in the order given.
-Result<ValueType> typeWith(const SpectralCall& call, DType dtype, std::optional<SymInt> lastSize,
-                           bool transformedLast) {
+/// As FFT libraries of the CPU write it: the transformed dims innermost, the largest stride first, and where
+/// `lastStays`, the last one given innermost of all.
+Result<ValueType> typeWith(const InferContext& c, const SpectralCall& call, DType dtype, std::optional<SymInt> lastSize,
+                           bool lastStays) {
     SymDims sizes = call.self.sizes;
     if (lastSize) sizes[static_cast<size_t>(call.dims.back())] = *lastSize;
     TensorType type = TensorType::contiguous(dtype, sizes, call.self.device);
-    if (!transformedLast) return ValueType(std::move(type));
-    std::vector<int64_t> order;
+    const auto lacksElements = [](const SymDims& dims) {
+        return std::find(dims.begin(), dims.end(), SymInt(0)) != dims.end();
+    };
+    if (lacksElements(sizes)) return ValueType(std::move(type));
+    if (lacksElements(call.self.sizes)) return c.fail(call.self.text() + " has no elements");
+    std::vector<int64_t> order, transformed = call.dims;
     for (int64_t dim = 0; dim < call.self.rank(); ++dim)
         if (std::find(call.dims.begin(), call.dims.end(), dim) == call.dims.end()) order.push_back(dim);
-    if (allInts(call.self.strides))
-        std::stable_sort(order.begin(), order.end(), [&](int64_t i, int64_t k) {
-            return call.self.strides[static_cast<size_t>(i)].value() >
-                   call.self.strides[static_cast<size_t>(k)].value();
-        });
-    order.insert(order.end(), call.dims.begin(), call.dims.end());
+    const auto byStride = [&](int64_t i, int64_t k) {
+        return call.self.strides[static_cast<size_t>(i)].value() > call.self.strides[static_cast<size_t>(k)].value();
+    };
+    if (allInts(call.self.strides)) {
+        std::stable_sort(order.begin(), order.end(), byStride);
+        std::stable_sort(transformed.begin(), transformed.end() - (lastStays ? 1 : 0), byStride);
+    }
+    order.insert(order.end(), transformed.begin(), transformed.end());
     SymInt step = 1;
     for (size_t i = order.size(); i-- > 0;) {
-        const SymInt& size = sizes[static_cast<size_t>(order[i])];
         type.strides[static_cast<size_t>(order[i])] = step;
-        step = step * (size == SymInt(0) ? SymInt(1) : size);
+        step = step * sizes[static_cast<size_t>(order[i])];
     }
     return ValueType(std::move(type));
 }
@@ -57,8 +61,8 @@ Result<ValueType> inferRealToComplex(const InferContext& c) {
     if (!isFloating(call.self.dtype) || isHalf(call.self.dtype))
         return c.fail("needs float32 or float64, not " + std::string(info(call.self.dtype).torchName));
     const SymInt size = call.self.sizes[static_cast<size_t>(call.dims.back())];
-    if (!c.flag("onesided")) return typeWith(call, complexOf(call.self.dtype), std::nullopt, false);
-    return typeWith(call, complexOf(call.self.dtype), floorDiv(size, SymInt(2)) + SymInt(1), false);
+    if (!c.flag("onesided")) return typeWith(c, call, complexOf(call.self.dtype), std::nullopt, true);
+    return typeWith(c, call, complexOf(call.self.dtype), floorDiv(size, SymInt(2)) + SymInt(1), true);
 }
 Result<ValueType> inferComplexToReal(const InferContext& c) {
     CT_TRY(const SpectralCall call, readSpectralCall(c));
@@ -70,12 +74,12 @@ Result<ValueType> inferComplexToReal(const InferContext& c) {
     if (given.isInt() && size.isInt() && given != half && given != size)
         return c.fail(size.text() + " real numbers come from " + half.text() + " complex ones, not from " +
                       given.text());
-    return typeWith(call, partOf(call.self.dtype), size, true);
+    return typeWith(c, call, partOf(call.self.dtype), size, true);
 }
 Result<ValueType> inferComplexToComplex(const InferContext& c) {
     CT_TRY(const SpectralCall call, readSpectralCall(c));
     if (!isComplex(call.self.dtype) || call.self.dtype == DType::C32) return c.fail("needs complex64 or complex128");
-    return typeWith(call, call.self.dtype, std::nullopt, true);
+    return typeWith(c, call, call.self.dtype, std::nullopt, false);
 }
 fourier::Call transformOf(const EvalContext& c) {
     const SpectralCall call = *readSpectralCall(c);
@@ -177,7 +181,7 @@ constexpr OpDef kSpectralOps[] = {
              d.input(0) = transformed(d, d.dy(), d.arg("dim"), d.arg("normalization"), !d.flag("forward"));
          },
      .samples =
-         "c64[2, 6], [1], 0, True\nc64[2, 5], [1], 1, False\nc64[3, 4, 5], [0, 2], 2, True\nc64[8], [0], 0, False"},
+         "c64[2, 6], [1], 0, True\nc64[2, 5], [1], 1, False\nc64[3, 4, 5], [0, 2], 2, True\nc64[3, 4], [1, 0], 0, True\nc64[8], [0], 0, False"},
 };
 
 }  // namespace

@@ -12,37 +12,43 @@ namespace {
 
 // -- quantiles
 
-/// The elements between which a quantile lies, and how far behind the first, by the name of the interpolation.
-Value interpolated(Decomposition& d, const Value& sorted, const Value& ranks) {
+/// The quantiles at `ranks`, f64 positions among the sorted elements of the last dim of `x`.
+Value interpolated(Decomposition& d, const Value& x, Value ranks) {
     const std::string way = d.text("interpolation");
-    const auto taken = [&](const Value& places) {
-        return d.call("aten.gather.default", {sorted, int64_t{-1}, convert(places, DType::I64)});
+    if (way == "lower") ranks = unary("aten.floor.default", ranks);
+    if (way == "higher") ranks = unary("aten.ceil.default", ranks);
+    if (way == "nearest") ranks = unary("aten.round.default", ranks);
+    const Value below = convert(ranks, DType::I64);
+    const auto taken = [&](const Value& sorted, const Value& places) {
+        return d.call("aten.gather.default", {sorted, int64_t{-1}, places});
     };
-    if (way == "lower") return taken(unary("aten.floor.default", ranks));
-    if (way == "higher") return taken(unary("aten.ceil.default", ranks));
-    if (way == "nearest") return taken(unary("aten.round.default", ranks));
-    const Value below = unary("aten.floor.default", ranks), weight = ranks - below;
-    const Value low = taken(below), high = taken(unary("aten.ceil.default", ranks));
-    if (way == "midpoint") return low + (high - low) * 0.5;
-    return d.call("aten.lerp.Tensor", {low, high, weight});
+    const auto sorted = [&] { return d.call("aten.sort.default", {x, int64_t{-1}, false})[0]; };
+    if (way != "linear" && way != "midpoint") return taken(sorted(), below);
+    const Value weight = way == "linear" ? convert(ranks - below, x.dtype())
+                                         : d.call("aten.full_like.default", {ranks, 0.5}, {{"dtype", x.dtype()}});
+    const Value above = convert(unary("aten.ceil.default", ranks), DType::I64);
+    const Value elements = sorted(), low = taken(elements, below);
+    return d.call("aten.lerp.Tensor", {low, taken(elements, above), weight});
 }
-/// `q` has one dim; its quantiles stand last.
-Value lastQuantiles(Decomposition& d, const Value& x, const Value& q, bool ofNumbers) {
-    const Value sorted = d.call("aten.sort.default", {x, int64_t{-1}, false})[0];
-    SymDims sizes = x.sizes();
-    const SymInt last = sizes.back() + SymInt(-1);
-    sizes.back() = q.size(0);
+/// The ranks of the quantiles `q` along the last dim of `x`: f64, since f32 does not tell large positions apart.
+Value ranksOf(Decomposition& d, const Value& x, const Value& q, bool ofNumbers) {
+    const Value missing = ofNumbers ? unary("aten.isnan.default", x) : Value();
     if (ofNumbers) {
-        // Those that are no numbers were sorted behind all others, and are not counted.
-        const Value counted = unary("aten.logical_not.default", unary("aten.isnan.default", sorted));
-        const Value places = q * (sum(counted, {-1}, true) - 1);
-        return interpolated(d, sorted, d.call("aten.clamp_min.default", {places, 0}));
+        // NaNs are sorted behind all others, and are not counted.
+        const Value counted = sum(unary("aten.logical_not.default", missing), {-1}, true);
+        const Value last = d.call("aten.sub.Scalar", {counted, int64_t{1}});
+        const Value ranks = convert(q, DType::F64) * last;
+        return d.call("aten.masked_fill.Scalar", {ranks, compareScalar("lt", ranks, int64_t{0}), int64_t{0}});
     }
-    const Value ranks = expand(d.call("aten.mul.Scalar", {q, Argument(last)}), sizes);
-    // One that is no number makes the quantile none: it was sorted behind all others.
-    const Value wrong = d.call("aten.any.dim", {unary("aten.isnan.default", sorted), int64_t{-1}, true});
-    const Value end = d.call("aten.full_like.default", {ranks, Argument(last)});
-    return interpolated(d, sorted, where(wrong, end, ranks));
+    const SymInt last = x.size(-1) + SymInt(-1);
+    const Value ranks = d.call("aten.mul.Scalar", {convert(q, DType::F64), Argument(last)});
+    // A NaN makes the quantile NaN: it is sorted behind all others.
+    const Value any = d.call("aten.any.dim", {unary("aten.isnan.default", x), int64_t{-1}, true});
+    SymDims sizes = x.sizes();
+    sizes.back() = q.rank() == 0 ? SymInt(1) : q.size(0);
+    const auto widened = [&](const Value& value) { return value.sizes() == sizes ? value : expand(value, sizes); };
+    const Value wide = widened(ranks), mask = widened(any);
+    return d.call("aten.masked_fill.Scalar", {wide, mask, Argument(last)});
 }
 Values quantile(Decomposition& d, Value q, bool ofNumbers) {
     Value x = d.in(0);
@@ -54,20 +60,20 @@ Values quantile(Decomposition& d, Value q, bool ofNumbers) {
         return refuse(d, "interpolation must be linear, lower, higher, midpoint or nearest");
     if (numel(x.sizes()) == SymInt(0)) return refuse(d, "the tensor has no elements");
     const int64_t rank = x.rank();
-    const bool whole = !d.has("dim");
-    const auto dim = whole ? std::optional<int64_t>(0) : read(d, d.dim("dim", rank));
+    const bool whole = !d.has("dim") || rank == 0, kept = d.flag("keepdim");
+    const auto dim = d.has("dim") ? read(d, d.dim("dim", rank)) : std::optional<int64_t>(0);
     if (!dim) return Value(d.builder(), nullptr);
-    if (whole || rank == 0) x = reshape(x, {SymInt(-1)});
-    else if (*dim != rank - 1) x = d.call("aten.movedim.int", {x, *dim, int64_t{-1}});
-    const bool one = q.rank() == 0;
-    Value result = lastQuantiles(d, x, one ? unsqueeze(q, 0) : q, ofNumbers);
-    // The quantiles' dim goes first; the one that was reduced comes back as 1.
-    if (one) result = squeezeDims(result, {-1});
-    else if (result.rank() > 1) result = d.call("aten.movedim.int", {result, int64_t{-1}, int64_t{0}});
-    if (!d.flag("keepdim")) return result;
-    if (!whole && rank > 0) return unsqueeze(result, *dim + (one ? 0 : 1));
-    for (int64_t i = 0; i < rank; ++i) result = unsqueeze(result, one ? 0 : 1);
-    return result;
+    SymDims sizes = whole ? SymDims(static_cast<size_t>(kept ? rank : 0), SymInt(1)) : x.sizes();
+    if (!whole && kept) sizes[static_cast<size_t>(*dim)] = SymInt(1);
+    else if (!whole) sizes.erase(sizes.begin() + *dim);
+    if (whole) x = reshape(x, {numel(x.sizes())});
+    else if (*dim != rank - 1) x = d.call("aten.transpose.int", {unsqueeze(x, -1), *dim, int64_t{-1}});
+    sizes.push_back(x.size(-1));
+    x = d.call("aten.reshape.default", {x, Argument(sizes)});
+    Value result = interpolated(d, x, ranksOf(d, x, q, ofNumbers));
+    // The dim of several quantiles goes first.
+    if (q.rank() == 1) result = d.call("aten.transpose.int", {unsqueeze(result, 0), int64_t{0}, int64_t{-1}});
+    return d.call("aten.squeeze.dim", {result, int64_t{-1}});
 }
 
 Values quantileOfNumber(Decomposition& d, bool ofNumbers) {

@@ -56,6 +56,7 @@ Result<ValueType> inferExpand(const InferContext& c) {
         }
         strides[i] = 0;
     }
+    if (self.sizes.empty()) std::fill(strides.begin(), strides.end(), SymInt(0));
     return ValueType(viewType(self, std::move(sizes), std::move(strides), self.offset));
 }
 

@@ -152,6 +152,7 @@ Values decomposeUnfoldBackward(Decomposition& d) {
     const auto rank = static_cast<int64_t>(sizes.size());
     if (rank == 0) return d.call("aten.squeeze.dim", {dy, 0});
     const int64_t dim = d.dimOf("dim", rank);
+    const Value zeros = full(d.builder(), sizes, Scalar(int64_t{0}), dy.dtype(), dy.type().device);
     const Value positions = d.call(
         "prims.iota.default", {Argument(sizes[static_cast<size_t>(dim)])},
         {{"start", 0}, {"step", 1}, {"dtype", DType::I32}, {"device", dy.type().device}, {"requires_grad", false}});
@@ -170,7 +171,6 @@ Values decomposeUnfoldBackward(Decomposition& d) {
     merged[static_cast<size_t>(dim)] = moved.size(dim) * moved.size(dim + 1);
     merged.erase(merged.begin() + dim + 1);
     const Value rows = reshape(moved, merged);
-    const Value zeros = full(d.builder(), sizes, Scalar(int64_t{0}), dy.dtype(), dy.type().device);
     std::vector<Argument> indices(static_cast<size_t>(dim));
     indices.push_back(windows);
     return d.call("aten.index_put.default", {zeros, Argument(std::move(indices)), rows, true});

@@ -192,6 +192,7 @@ bool inBlocks(const Call& call, const std::vector<int64_t>& made, const Load<In>
 }  // namespace
 
 void complexToComplex(const Call& call, bool forward, const Load<Complex>& load, const Store<Complex>& store) {
+    if (countOf(call.sizes, 0, call.sizes.size()) == 0) return;
     if (inBlocks(call, call.sizes, load, store,
                  [&](const Call& own, const Load<Complex>& from, const Store<Complex>& to) {
                      complexToComplex(own, forward, from, to);
@@ -211,6 +212,7 @@ void realToComplex(const Call& call, int64_t kept, const Load<double>& load, con
     const int64_t dim = call.dims.back();
     std::vector<int64_t> sizes = call.sizes;
     sizes[static_cast<size_t>(dim)] = kept;
+    if (countOf(sizes, 0, sizes.size()) == 0) return;
     if (inBlocks(call, sizes, load, store, [&](const Call& own, const Load<double>& from, const Store<Complex>& to) {
             realToComplex(own, kept, from, to);
         }))
@@ -241,6 +243,7 @@ void complexToReal(const Call& call, int64_t size, const Load<Complex>& load, co
     const auto d = static_cast<size_t>(dim);
     std::vector<int64_t> made = call.sizes;
     made[d] = size;
+    if (countOf(made, 0, made.size()) == 0) return;
     if (inBlocks(call, made, load, store, [&](const Call& own, const Load<Complex>& from, const Store<double>& to) {
             complexToReal(own, size, from, to);
         }))

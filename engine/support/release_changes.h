@@ -29,6 +29,15 @@ enum class ReleaseChange : uint8_t {
     SidesMergedApart,
     CountsInF64,
     SignOfLogNormal,
+    MaximumOfAll,
+    BoundsInOpmath,
+    StridesOfBorders,
+    RoundedLambda,
+    WeightsOfRows,
+    AttentionOfThreeDims,
+    UniformOfRand,
+    AddendOfAddmv,
+    StridesOfMaxima,
 };
 
 struct ChangeRow {

@@ -167,8 +167,10 @@ void FunctionalizeTest::drawsInPlace_data() {
     QTest::addColumn<QString>("call");
     QTest::addColumn<QString>("ops");
     const auto row = [](const char* call, const char* ops) { QTest::newRow(call) << call << ops; };
-    row("aten.uniform_.default(y, -1.0, 2.0)", "aten.uniform.default");
-    row("aten.normal_.default(y, 1.0, 2.0)", "aten.normal_functional.default");
+    row("aten.uniform_.default(y, -1.0, 2.0)",
+        "aten.rand.default aten.mul.Tensor aten.add.Tensor aten.as_strided.default");
+    row("aten.normal_.default(y, 1.0, 2.0)",
+        "aten.randn.default aten.mul.Tensor aten.add.Tensor aten.mul.Tensor aten.add.Tensor");
     row("aten.random_.default(y)", "aten.random.default");
     row("aten.random_.to(y, 7)", "aten.random.to");
     row("aten.random_.from(y, 2, 7)", "aten.random.from");
@@ -181,7 +183,7 @@ void FunctionalizeTest::drawsInPlace_data() {
     row("aten.alpha_dropout_.default(y, 0.5, True)",
         "aten.empty.memory_format aten.bernoulli.p aten.add.Scalar aten.mul.Scalar aten.add.Scalar aten.mul.Scalar aten.mul.Tensor aten.add.Tensor");
     row("aten.rrelu_.default(y, 0.1, 0.3, True)",
-        "aten.le.Scalar aten.uniform.default aten.mul.Tensor aten.where.self");
+        "aten.le.Scalar aten.rand.default aten.mul.Tensor aten.add.Tensor aten.as_strided.default aten.mul.Tensor aten.where.self");
     row("aten.dropout_.default(y, 0.5, False)", "");
 }
 void FunctionalizeTest::drawsInPlace() {

@@ -193,7 +193,7 @@ const std::map<std::string, const char*> kDiffer = {
     {"group_norm_permuted", "PyTorch keeps aliases of the saved mean and rstd, which change no number"},
     {"group_norm, 2.11", "PyTorch keeps aliases of the saved mean and rstd, which change no number"},
     {"group_norm_permuted, 2.11", "PyTorch keeps aliases of the saved mean and rstd, which change no number"},
-    {"unfold", "PyTorch makes the zeros before the positions, which changes no number"},
+    {"unfold, 2.11", "PyTorch makes the zeros behind the positions, which changes no number"},
     {"inplace_view",
      "a write through a view is functionalized before it is differentiated, so PyTorch's copies of slices do not appear"},
     {"var_std", "PyTorch functionalizes a derivative that fills in place, which moves a view behind two other nodes"},

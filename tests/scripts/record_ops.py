@@ -594,6 +594,7 @@ def report(samples, earlier):
 
 
 def main():
+    import torch._inductor.lowering  # decompositions of poolings ask it
     from torch._inductor.decomposition import select_decomp_table
 
     torch.manual_seed(0)
