@@ -1,5 +1,7 @@
 #include "engine/passes/remove_noop_ops.h"
 
+#include <numeric>
+
 #include "engine/ir/infer.h"
 #include "engine/ir/live_nodes.h"
 #include "engine/ops/alias.h"
@@ -36,11 +38,35 @@ bool isInteger(const Node& node, const TensorType& source, const Refusing& no) {
     return isIntegral(source.dtype, true) || no(*node.arg(0).node(), " is ", source, ", not of integers");
 }
 
+/// What is written is the piece of the operand that is there already, as functionalization leaves it behind a split.
+bool writesOwnPiece(const Node& node, const TensorType& into, const Refusing& no) {
+    const Node& self = *node.arg(0).node();
+    const Node* piece = node.arg(1).node();
+    const Node* split = piece && piece->isCall("operator.getitem") ? piece->arg(0).node() : nullptr;
+    if (!split || !split->isCall("aten.split_with_sizes.default") || split->arg(0).node() != &self)
+        return no("what is written is no piece of ", self);
+    const InferContext scatter(node.op(), node.args()), cut(split->op(), split->args());
+    const auto dim = scatter.dim("dim", into.rank()), along = cut.dim("dim", into.rank());
+    const auto sizes = cut.integers("split_sizes");
+    const auto index = piece->arg(1).asInt();
+    if (!dim || !along || *dim != *along || !sizes || !index || *index < 0 ||
+        *index >= static_cast<int64_t>(sizes->size()))
+        return no("the piece is not cut along the dim that is written");
+    const int64_t start = std::accumulate(sizes->begin(), sizes->begin() + *index, int64_t{0});
+    const auto at = [&](std::string_view param, int64_t missing) {
+        return node.arg(param).isNone() ? std::optional<int64_t>(missing) : node.arg(param).asInt();
+    };
+    return (at("start", 0) == start && at("end", kToTheEnd) == start + (*sizes)[static_cast<size_t>(*index)] &&
+            node.arg("step").asInt() == 1) ||
+           no("the piece comes from another place of ", self);
+}
+
 struct Noop {
     std::string_view op;
     size_t source;  // operand that the call would return; for cat the first item of it
     bool (*condition)(const Node& node, const TensorType& source, const Refusing& no);
     std::string_view why;
+    Releases releases = {};
 };
 // Packets whose overloads all share the rule are matched by packet.
 constexpr Noop kNoops[] = {
@@ -52,6 +78,7 @@ constexpr Noop kNoops[] = {
          return coversDim(node, source, no);
      },
      "the slice that is written covers the whole tensor"},
+    {"aten.slice_scatter.default", 0, writesOwnPiece, "what is written is there already", sinceRelease(Release::V2_15)},
     {"aten.repeat.default", 0,
      [](const Node& node, const TensorType&, const Refusing& no) { return allEqual(node, "repeats", 1, no); },
      "every dim is repeated once"},
@@ -82,13 +109,6 @@ constexpr Noop kNoops[] = {
     {"aten.alias.default", 0, always, "an alias is the tensor itself"},
     {"aten.clone.default", 0, always, "a copy of the same type"},
 };
-
-const Noop* findNoop(const Node& node) {
-    if (!node.isCall() || node.op().isOpaque()) return nullptr;
-    for (const Noop& row : kNoops)
-        if (row.op == node.op().name()) return &row;
-    return nullptr;
-}
 
 /// Whether PyTorch has only marked the value as conjugated: types do not tell, because our kernels conjugate at once.
 bool isMarkedConjugate(const Node* node) {
@@ -138,7 +158,8 @@ Node* unchanged(const Node& node, const Noop& noop, const StorageRoots& storages
 
 std::vector<std::string_view> noopRules() {
     std::vector<std::string_view> names;
-    for (const Noop& row : kNoops) names.push_back(row.op);
+    for (const Noop& row : kNoops)
+        if (names.empty() || names.back() != row.op) names.push_back(row.op);
     return names;
 }
 
@@ -151,10 +172,15 @@ Result<bool> removeNoopOps(Module& module, Rewriter& rewriter) {
     Graph& graph = module.graph();
     StorageRoots storages(graph);
     for (Node* node : LiveNodes(graph)) {
-        const Noop* noop = findNoop(*node);
-        if (noop == nullptr) continue;
-        Node* source =
-            unchanged(*node, *noop, storages, rewriter.request().parity, {rewriter, node->op().name(), *node});
+        if (!node->isCall() || node->op().isOpaque()) continue;
+        const Noop* noop = nullptr;
+        Node* source = nullptr;
+        for (const Noop& row : kNoops) {
+            if (source != nullptr || row.op != node->op().name() || !row.releases.hold(rewriter.request().pytorch))
+                continue;
+            noop = &row;
+            source = unchanged(*node, row, storages, rewriter.request().parity, {rewriter, node->op().name(), *node});
+        }
         if (source == nullptr) continue;
         const Go go = rewriter.begin(node->op().name(), *node, noop->why);
         if (go == Go::Stop) return changed;

@@ -60,6 +60,8 @@ constexpr ChangeRow kChanges[] = {
      "on the CPU operands of three dims, and one head of keys and values for all heads, use the fused kernel, too"},
     {ReleaseChange::UniformOfRand, V2_14, "capture", "aten.uniform.default",
      "is made of rand, and so compiled; before, one call of a kernel"},
+    {ReleaseChange::BiasesAlone, V2_14, "post_grad", "unfuse_bias_add_to_pointwise",
+     "only what is read again for rows or columns leaves a product; an addend of its size stays"},
     {ReleaseChange::SidesMergedApart, V2_14, "partition", "fx_graph_cse",
      "a call that no gradient depends on is not merged with an equal one that a gradient depends on"},
     {ReleaseChange::CountsInF64, V2_14, "post_grad", "pointless_cumsum_replacement",

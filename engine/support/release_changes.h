@@ -38,6 +38,7 @@ enum class ReleaseChange : uint8_t {
     UniformOfRand,
     AddendOfAddmv,
     StridesOfMaxima,
+    BiasesAlone,
 };
 
 struct ChangeRow {

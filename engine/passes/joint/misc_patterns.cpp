@@ -42,6 +42,7 @@ std::string_view unlessBeginningOfRows(const Match& m) {
     return unlessRowsOfX(m);
 }
 
+constexpr std::string_view kNoRowTwice = "no row is named twice, so adding needs no atomic accumulation";
 constexpr Rule kMiscRules[] = {
     {.name = "randperm_index_add",
      .find =
@@ -49,7 +50,14 @@ constexpr Rule kMiscRules[] = {
      .replace =
          "g = aten._unsafe_index.Tensor(x, [i]); s = aten.add.Tensor(g, y); r = aten.index_put.default(x, [i], s); return r",
      .unless = unlessRowsAreAdded,
-     .why = "no row is named twice, so adding needs no atomic accumulation"},
+     .why = kNoRowTwice},
+    {.name = "randperm_index_add_full",
+     .find = "i: shared = aten.randperm.default(n, ...); r = aten.index_put.default(x, [i], y, True); return r",
+     .replace =
+         "g = aten._unsafe_index.Tensor(x, [i]); s = aten.add.Tensor(g, y); r = aten.index_put.default(x, [i], s); return r",
+     .unless = unlessRowsAreAdded,
+     .why = kNoRowTwice,
+     .releases = sinceRelease(Release::V2_15)},
     {.name = "randperm_index",
      .find = "i: shared = aten.randperm.default(n, ...); r = aten.index.Tensor(x, [i]); return r",
      .build = buildUncheckedOrStop,

@@ -71,6 +71,11 @@ constexpr Rule kRules1[] = {
                 "e = aten.exp.default(d); return s, e, d, top",
      .unless = unlessOnGpu,
      .why = "maximum and sum are found in one pass over the data"},
+    {.name = "reciprocal_sqrt_to_rsqrt",
+     .find = "s = aten.sqrt.default(x); y = aten.reciprocal.default(s); return y",
+     .replace = "y = aten.rsqrt.default(x); return y",
+     .why = "one call for each element in place of two",
+     .releases = sinceRelease(Release::V2_14)},
 };
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "engine/passes/post_grad/pass_pattern_2.h"
 
 #include "engine/rewrite/matcher.h"
+#include "engine/support/release_changes.h"
 #include "engine/text/print.h"
 
 namespace cutaway {
@@ -100,11 +101,24 @@ const Node* otherReader(const Node& node) {
 bool allReadersPointwise(const Node& node) { return otherReader(node) == nullptr; }
 bool isOnGpu(const Node& node) { return node.tensor().device.type == DeviceType::Cuda; }
 
+/// Read again for each row or column: an input, fewer dims, a size of 1 or a stride of 0.
+bool isRepeated(const Node& bias, const TensorType& product) {
+    if (!bias.isCall()) return true;
+    const TensorType& type = bias.tensor();
+    if (type.rank() != product.rank()) return true;
+    if (type.sizes == product.sizes)
+        return std::any_of(type.strides.begin(), type.strides.end(), [](const SymInt& s) { return s == SymInt(0); });
+    for (size_t i = 0; i < type.sizes.size(); ++i)
+        if (type.sizes[i] == SymInt(1) && differ(product.sizes[i], SymInt(1))) return true;
+    return false;
+}
 std::string_view unlessUnfusedIsBetter(const Match& m) {
     const Node& product = m.root();
     if (!isOnGpu(product)) return "{y} is {y:type}, and on the CPU the library adds the bias";
     if (!m.isTensor("bias") || isHalf(m.tensor("bias").dtype))
         return "{bias}, {bias:type}, is of reduced precision, which addmm rounds once";
+    if (has(m.request().pytorch, ReleaseChange::BiasesAlone) && !isRepeated(m.node("bias"), product.tensor()))
+        return "{bias}, {bias:type}, has an element for each of {y}, {y:type}: it is no bias";
     const Node* other = otherReader(product);
     if (other == nullptr) return "";
     m.note(other->isOutput() ? "it is an output" : named(*other) + " is " + other->op().name());
@@ -112,7 +126,8 @@ std::string_view unlessUnfusedIsBetter(const Match& m) {
 }
 /// add(bias * beta, mm(a, b) * alpha), factors of one left out.
 Values buildUnfused(const Match& m, GraphBuilder& builder) {
-    Value product = builder.call("aten.mm.default", {m["a"], m["b"]});
+    const bool batch = m.root().tensor().rank() == 3;
+    Value product = builder.call(batch ? "aten.bmm.default" : "aten.mm.default", {m["a"], m["b"]});
     if (m["alpha"].asReal() != 1.0) product = builder.call("aten.mul.Tensor", {product, m["alpha"]});
     Value bias = builder.value(m.node("bias"));
     if (m["beta"].asReal() != 1.0) bias = builder.call("aten.mul.Tensor", {bias, m["beta"]});
@@ -173,6 +188,15 @@ std::string_view unlessLargeReduction(const Match& m) {
     return dims && !dims->empty() ? "" : "{part} reduces all dims itself";
 }
 
+std::string_view unlessFloatsOnGpu(const Match& m) {
+    if (!isOnGpu(m.root())) return "{y} is {y:type}, not on the GPU";
+    for (const std::string_view operand : {"x", "t1", "t2"})
+        if (!m.isTensor(operand) || !isFloating(m.tensor(operand).dtype))
+            return "{x}, {t1} and {t2} are not all tensors of floating-point numbers";
+    return m["value"].isNumber() ? "" : "the factor {value} is not a number";
+}
+
+constexpr std::string_view kUnfused = "the addition fuses into the pointwise kernel that follows";
 constexpr std::string_view kReuse = "the full reduction can start from the partial one";
 // Splits and concatenations become calls that lowerCalls (passes/lowering_calls.h) decides about, as in PyTorch.
 constexpr Rule kRules2[] = {
@@ -190,7 +214,19 @@ constexpr Rule kRules2[] = {
      .find = "y = aten.addmm.default(bias, a, b, beta=$beta, alpha=$alpha); return y",
      .build = buildUnfused,
      .unless = unlessUnfusedIsBetter,
-     .why = "the addition fuses into the pointwise kernel that follows"},
+     .why = kUnfused},
+    {.name = "unfuse_bias_baddbmm_to_pointwise",
+     .find = "y = aten.baddbmm.default(bias, a, b, beta=$beta, alpha=$alpha); return y",
+     .build = buildUnfused,
+     .unless = unlessUnfusedIsBetter,
+     .why = kUnfused,
+     .releases = sinceRelease(Release::V2_14)},
+    {.name = "addcdiv",
+     .find = "q = aten.div.Tensor(t1, t2); p = aten.mul.Tensor(q, $value); y = aten.add.Tensor(x, p); return y",
+     .replace = "y = aten.addcdiv.default(x, t1, t2, value=$value); return y",
+     .unless = unlessFloatsOnGpu,
+     .why = "one fused multiply-add rounds once",
+     .releases = sinceRelease(Release::V2_14)},
     {.name = "addmm",
      .find = "p = aten.mm.default(a, b); y = aten.add.Tensor(bias, p); return y",
      .build = buildAddmm,
