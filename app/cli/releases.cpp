@@ -23,7 +23,7 @@ Result<int> showReleases(const std::string& release, const std::string& json) {
         if (!json.empty()) continue;
         if (above == nullptr || above->release != entry.release) std::cout << "PyTorch " << name << "\n";
         if (above == nullptr || above->release != entry.release || above->stage != entry.stage)
-            std::cout << "  " << (entry.stage.empty() ? "settings" : entry.stage) << "\n";
+            std::cout << "  " << (entry.stage.empty() ? "settings and options" : entry.stage) << "\n";
         std::cout << "    " << entry.name << " (" << entry.kind << "): " << entry.what << "\n";
         above = &entry;
     }
@@ -35,9 +35,9 @@ Result<int> showReleases(const std::string& release, const std::string& json) {
 
 std::vector<JsonReport> releaseReports() {
     const Json row{{"release", "string: 2.15"},
-                   {"stage", "string: of the compiler; empty of a setting"},
-                   {"kind", "string: decomposition, rule, pass, setting or formula"},
-                   {"name", "string: of the operator, rule, pass or setting"},
+                   {"stage", "string: of the compiler; empty of a setting or an option"},
+                   {"kind", "string: decomposition, rule, pass, setting, formula or option (of PyTorch)"},
+                   {"name", "string: of the operator, rule, pass, setting or option"},
                    {"what", "string: what the release changed"}};
     return {{"--json", Json::array({row})}};
 }

@@ -8,6 +8,7 @@
 #include "engine/ops/op_registry.h"
 #include "engine/passes/pipeline.h"
 #include "engine/passes/rule_tables.h"
+#include "engine/support/pytorch_options.h"
 #include "engine/support/release_changes.h"
 
 namespace cutaway {
@@ -27,6 +28,26 @@ class Table {
     }
     std::vector<ReleaseEntry> entries;
 };
+
+/// What stands for an option here: the setting of its name, with the passes that have it.
+std::string counterpart(std::string_view name) {
+    const std::string_view key = name.substr(name.rfind('.') + 1);
+    for (const Setting& setting : settings()) {
+        if (setting.key != key) continue;
+        if (setting.owners == kRequest) return "; here --" + std::string(key);
+        return "; here a setting of " + (setting.owners.empty() ? "every optional pass" : std::string(setting.owners));
+    }
+    return "";
+}
+std::string described(const OptionRow& row) {
+    const std::string value(row.value);
+    switch (row.change) {
+        case OptionChange::Added: return "is new, initially " + value;
+        case OptionChange::Removed: return "is gone";
+        case OptionChange::Changed: break;
+    }
+    return "is initially " + value + ", not " + std::string(row.before);
+}
 
 }  // namespace
 
@@ -53,6 +74,8 @@ std::vector<ReleaseEntry> releaseTable() {
                   "is gone");
     for (const ChangeRow& row : releaseChanges())
         table.add(row.since, {{}, std::string(row.stage), "formula", std::string(row.name), {}}, std::string(row.what));
+    for (const OptionRow& row : pytorchOptions())
+        table.add(row.release, {{}, "", "option", std::string(row.name), {}}, described(row) + counterpart(row.name));
     const auto place = [&](const ReleaseEntry& entry) {
         return std::pair(entry.release, std::find(stages.begin(), stages.end(), entry.stage) - stages.begin());
     };

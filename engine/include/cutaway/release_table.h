@@ -10,8 +10,8 @@ namespace cutaway {
 struct ReleaseEntry {
     Release release = kOldestRelease;  // that brought the change
     std::string stage;                 // of the compiler: "capture", "joint"
-    std::string kind;                  // "decomposition", "rule", "pass", "setting", "formula"
-    std::string name;                  // of the row: an operator, a rule, a pass, a setting
+    std::string kind;                  // "decomposition", "rule", "pass", "setting", "formula", "option" (of PyTorch)
+    std::string name;                  // of the row: an operator, a rule, a pass, a setting, an option
     std::string what;                  // a clause
 };
 /// By release, then by stage in running order.
