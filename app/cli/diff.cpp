@@ -232,7 +232,14 @@ Result<int> diffOfRecorded(const DiffArguments& arguments) {
                      "no graphs from before and after PyTorch's post-grad passes are in it",
                      arguments.path,
                      {"traces (TORCH_TRACE), folders of TORCH_COMPILE_DEBUG and recorded stages have them"}};
-    CT_TRY(const CompileRequest request, arguments.compile.resolved());
+    CT_TRY(CompileRequest request, arguments.compile.resolved());
+    const std::vector<std::string>& words = arguments.compile.words;
+    if (const auto wrote = nearestRelease(info.torch);
+        wrote && std::find(words.begin(), words.end(), "--pytorch") == words.end() && *wrote != request.pytorch) {
+        request.pytorch = *wrote;
+        remark("compiled as PyTorch " + std::string(releaseName(*wrote)) +
+               " compiles, which wrote the file; --pytorch says otherwise");
+    }
     Json reports = Json::array();
     const bool json = !arguments.json.empty();
     bool differ = false;

@@ -117,6 +117,31 @@ std::string_view name(FileFormat format) {
     return "unknown";
 }
 
+namespace {
+
+/// The version of PyTorch that a trace or a script says wrote it, "2.15.0+cpu"; empty if it says none.
+std::string torchVersionIn(std::string_view text) {
+    for (const std::string_view before : {"# torch version: ", "\"pytorch_version\": \""}) {
+        const size_t at = text.find(before);
+        if (at == std::string_view::npos) continue;
+        const std::string_view rest = text.substr(at + before.size());
+        return std::string(rest.substr(0, rest.find_first_of("\"\r\n")));
+    }
+    return {};
+}
+/// The same of a debug folder, by the first script in it.
+std::string torchVersionIn(const FileTree& folder, const std::string& path) {
+    for (const std::string& file : folder.files) {
+        if (!file.ends_with("fx_graph_runnable.py")) continue;
+        const auto source = folder.read(file);
+        const auto text = source ? source->readText(path) : Result<std::shared_ptr<Storage>>(source.error());
+        return text ? torchVersionIn(textOf(**text)) : std::string();
+    }
+    return {};
+}
+
+}  // namespace
+
 struct RecognisedFile::Known {
     std::string path;
     FileFormat format = FileFormat::Unknown;
@@ -191,6 +216,11 @@ Result<OpenedFile> RecognisedFile::open(const OpenOptions& options) const {
     CT_TRY(OpenedFile file, read());
     file.path = path;
     if (file.format == FileFormat::Unknown) file.format = known.format;
+    const std::string torch = known.folder ? torchVersionIn(*known.folder, path)
+                              : known.text ? torchVersionIn(textOf(*known.text))
+                                           : std::string();
+    for (OpenedGraph& graph : file.graphs)
+        if (graph.module && graph.module->origin.torch.empty()) graph.module->origin.torch = torch;
     return file;
 }
 

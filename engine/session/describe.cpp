@@ -250,6 +250,7 @@ ModelInfo describeModel(const std::string& path, const Module& module) {
     info.path = path;
     info.name = module.name;
     info.format = module.origin.format;
+    info.torch = module.origin.torch;
     info.remarks = module.origin.remarks;
     summarizeAll("main", module, info.graphs);
     for (const auto& [name, symbol] : module.symbols) info.symbols.push_back(symbolText(name, symbol));

@@ -310,6 +310,19 @@ class CliCommandsTest : public QObject {
         write("stages/04_post_grad.after.py", head + "    r = aten.neg.default(m)\n    return (r,)\n");
         const Ended recorded = shell("cutaway-cli diff stages --recorded");
         QVERIFY2(recorded.status == 1 && recorded.out.contains("04_post_grad.after.py"), recorded.err.constData());
+        // The release that wrote it merges no root and reciprocal; a newer one does.
+        const QByteArray root =
+            "def forward(x: \"f32[4, 4]\"):\n    s = aten.sqrt.default(x)\n"
+            "    r = aten.reciprocal.default(s)\n    return (r,)\n";
+        write("stages/04_post_grad.before.py", root);
+        write("stages/04_post_grad.after.py", root);
+        QCOMPARE(shell("cutaway-cli diff stages --recorded").status, 1);
+        write("stages/fx_graph_runnable.py", "# torch version: 2.13.1+cpu\n");
+        const Ended asWritten = shell("cutaway-cli diff stages --recorded");
+        QVERIFY2(asWritten.status == 0 && asWritten.err.contains("PyTorch 2.13"),
+                 (asWritten.out + asWritten.err).constData());
+        QCOMPARE(shell("cutaway-cli diff stages --recorded --pytorch 2.15").status, 1);
+        QVERIFY(shell("cutaway-cli info stages --json -").out.contains("\"pytorch\": \"2.13.1+cpu\""));
         const Ended missing = shell("cutaway-cli diff one.py --recorded");
         QVERIFY2(missing.status == 1 && missing.err.contains("before and after"), missing.err.constData());
     }

@@ -4,8 +4,11 @@
 #include <QDirIterator>
 #include <QRegularExpression>
 #include <QtTest>
+#include <set>
 
+#include "cutaway/release_table.h"
 #include "engine/passes/pipeline.h"
+#include "engine/support/pytorch_options.h"
 #include "engine/text/parse.h"
 #include "tests/support/suites.h"
 
@@ -73,6 +76,28 @@ class SettingsTest : public QObject {
         }
     }
 
+    /// An option of PyTorch is added, changed and dropped once a release at most, and the table of releases says what
+    /// stands for it here.
+    void optionsOfReleases() {
+        std::set<std::pair<Release, std::string_view>> seen;
+        for (const OptionRow& row : pytorchOptions()) {
+            QVERIFY2(seen.emplace(row.release, row.name).second, std::string(row.name).c_str());
+            QVERIFY2(row.release != kOldestRelease, std::string(row.name).c_str());
+            QCOMPARE(row.value.empty(), row.change == OptionChange::Removed);
+            QCOMPARE(row.before.empty(), row.change != OptionChange::Changed);
+        }
+        const std::vector<ReleaseEntry> table = releaseTable();
+        const auto what = [&](const char* release, const char* name) {
+            for (const ReleaseEntry& entry : table)
+                if (releaseName(entry.release) == release && entry.name == name)
+                    return QString::fromStdString(entry.kind + ": " + entry.what);
+            return QString();
+        };
+        QCOMPARE(what("2.14", "inductor.strict_signed_zero"), "option: is new, initially False");
+        QCOMPARE(what("2.13", "inductor.intra_node_bw"),
+                 "option: is initially None, not 300; here a setting of overlap_scheduling");
+        QCOMPARE(what("2.12", "inductor.autoheuristic_use"), "option: is gone");
+    }
     void checks_data() {
         QTest::addColumn<QString>("text");
         QTest::addColumn<QString>("problem");

@@ -30,6 +30,7 @@ struct GraphSummary {
 };
 struct ModelInfo {
     std::string path, name, format;
+    std::string torch;  // the version of PyTorch that the file says wrote it, "2.15.0+cpu"; empty if it says none
     std::vector<GraphSummary> graphs;                // main first, then subgraphs
     int parameters = 0, buffers = 0, constants = 0;  // tensors
     int64_t parameterElements = 0, bytes = 0;        // bytes of all owned tensors, ties counted once
