@@ -213,10 +213,15 @@ Result<int> check(Compiled& compiled, const Place& place, const CheckedRunArgume
 }
 
 Result<void> resolve(CheckedRunArguments& arguments, bool tolerance) {
-    arguments.checked.judge.judge = arguments.judge == "same"     ? Judge::Same
-                                    : arguments.judge == "strict" ? Judge::Strict
-                                                                  : Judge::Own;
-    if (tolerance && arguments.judge == "strict") return invalidInput("--tolerance has no meaning for --judge strict");
+    const std::string& judge = arguments.judge;
+    JudgeOptions& options = arguments.checked.judge;
+    options.judge = judge == "own"      ? Judge::Own
+                    : judge == "same"   ? Judge::Same
+                    : judge == "strict" ? Judge::Strict
+                                        : Judge::Plugin;
+    if (options.judge == Judge::Plugin) options.plugin = judge;
+    if (tolerance && options.judge != Judge::Own && options.judge != Judge::Same)
+        return invalidInput("--tolerance has no meaning for --judge " + judge);
     if (tolerance) arguments.checked.judge.tolerance = arguments.tolerance;
     CT_TRY(arguments.checked.backend, arguments.compile.backend(arguments.backend));
     if (arguments.checked.backend != Backend::Reference && !arguments.step.empty())
@@ -228,8 +233,9 @@ void addJudge(CLI::App& command, CheckedRunArguments& arguments, CLI::Option*& t
     command
         .add_option("--judge", arguments.judge,
                     "What is wrong. own: a value farther from the f64 run than some times as far as the reference is. "
-                    "same: what PyTorch's same() refuses. strict: another bit than the reference")
-        ->check(oneOf({"own", "same", "strict"}));
+                    "same: what PyTorch's same() refuses. strict: another bit than the reference. PLUGIN or "
+                    "PLUGIN.JUDGE: what a plugin's judge refuses, asked about each value and its reference")
+        ->type_name("NAME");
     tolerance =
         command.add_option("--tolerance", arguments.tolerance,
                            "Of --judge own: how many times as far from the f64 run as the reference a value may "

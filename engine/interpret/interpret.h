@@ -9,6 +9,9 @@
 
 namespace cutaway {
 
+/// Computes a call in place of its kernel, from its operands' values; nullopt leaves it to the kernel.
+using ComputeCall = std::function<Result<std::optional<TensorList>>(const Node& call, const ValueSource& values)>;
+
 struct InterpretOptions {
     /// Called before each node, those of bodies too.
     std::function<void(const Node&)> begin;
@@ -17,6 +20,7 @@ struct InterpretOptions {
     /// Called before `observe`, for calls only: may replace the value by tensors of the same dtypes and shapes, such as
     /// what a random op drew in another run.
     std::function<void(const Node&, TensorList&)> exchange;
+    ComputeCall compute;
     const CancelToken* cancel = nullptr;
     /// Every call by our own kernel, element by element with the functions of the C library, each value rounded to its
     /// dtype: what other ways to compute are judged by. Without it products and convolutions are oneDNN's.

@@ -141,6 +141,10 @@ Result<TensorList> Interpreter::compute(const Node& node) {
         return evaluateHigherOrder(m_module, node, *this, run);
     }
     CT_TRY_VOID(checkOperands(node));
+    if (m_options.compute) {
+        CT_TRY(auto computed, m_options.compute(node, *this));
+        if (computed) return std::move(*computed);
+    }
     const WithoutLibraryKernels pure(m_options.pure);
     EvalResult result = evaluateCall(node.op(), node.args(), node.type(), *this);
     if (result.ok()) return std::move(result.tensors());

@@ -143,7 +143,7 @@ void measure(const Tensor& value, const Tensor& reference, const Tensor& wide, c
     if (!reference.defined()) return;
     noteErrors(tally, value, row);
     row.verdict = row.different == 0 && value.dtype() == reference.dtype() ? NodeVerdict::Equal : NodeVerdict::Close;
-    if (row.newNonFinite > 0) {
+    if (row.newNonFinite > 0 && options.judge != Judge::Plugin) {
         row.verdict = NodeVerdict::NonFinite;
         row.why = std::to_string(row.newNonFinite) + (row.newNonFinite == 1 ? " element is" : " elements are") +
                   " not finite, and finite in the reference";
@@ -167,7 +167,17 @@ void measure(const Tensor& value, const Tensor& reference, const Tensor& wide, c
             row.why = answer.why + (row.worst.empty() ? "" : "; " + worstText(row));
             return;
         }
+        case Judge::Plugin: return;
     }
+}
+
+Result<void> measureAndAsk(const Tensor& value, const Tensor& reference, const Tensor& wide,
+                           const JudgeOptions& options, const AskJudge& ask, NodeNumbers& row) {
+    measure(value, reference, wide, options, row);
+    if (options.judge != Judge::Plugin || !reference.defined()) return {};
+    CT_TRY(row.why, ask(value, reference));
+    if (!row.why.empty()) row.verdict = NodeVerdict::Wrong;
+    return {};
 }
 
 std::string typeProblem(const ValueType& type, const std::vector<Tensor>& values) {

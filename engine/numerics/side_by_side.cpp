@@ -214,6 +214,7 @@ struct Lockstep {
         InterpretOptions basic;
         basic.cancel = options.cancel;
         InterpretOptions recording = basic, widened = basic, replaying = basic;
+        replaying.compute = options.compute;
         recording.exchange = draws.record();
         widened.exchange =
             draws.replay([this](const Node& node) { return plain.run().module().graph().find(node.id()); });
@@ -264,7 +265,8 @@ struct Lockstep {
             if (!alike) reference = exact = Tensor();
             if (exact.defined() && exact.sizes() != single(values).sizes()) exact = Tensor();
         }
-        if (single(values).defined()) measure(single(values), reference, exact, options.judge, row);
+        if (single(values).defined())
+            CT_TRY_VOID(measureAndAsk(single(values), reference, exact, options.judge, options.ask, row));
         if (std::string problem = typeProblem(node.type(), values); !problem.empty()) {
             row.verdict = NodeVerdict::WrongType;
             row.why = std::move(problem);
@@ -315,6 +317,7 @@ struct Alone {
         : nodes(inOrder(*graph.module)), plain(graph), raised(graph) {
         InterpretOptions recording, replaying;
         recording.cancel = replaying.cancel = options.cancel;
+        recording.compute = options.compute;
         recording.begin = [this, &options](const Node& node) {
             if (options.begin) options.begin(node, begun++ / static_cast<double>(nodes.size()));
         };

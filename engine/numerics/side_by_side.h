@@ -15,6 +15,8 @@ struct ReadyGraph {
 };
 struct SideBySideOptions {
     JudgeOptions judge;
+    AskJudge ask;           // of Judge::Plugin
+    ComputeCall compute;    // of the checked graph, in its own dtypes
     double valueBytes = 0;  // that may be held in memory; what is beyond lies in a file
     std::function<void(const Node&, double fraction)> begin;
     const CancelToken* cancel = nullptr;
@@ -23,6 +25,7 @@ struct SideBySideEnd {
     std::string failed;               // why the graph did not run to its end
     std::set<std::string> ownDtypes;  // operators that f64 could not compute
     int64_t spilled = 0;              // bytes that lay in a file
+    std::set<std::string> remarks;    // of who computes calls (SideBySideOptions::compute), in sentences
 };
 /// `counterparts`: by position in the order of the checked graph, the position in the reference's of the node that
 /// computes the same value, or -1. `row` is called after each node of the checked graph but the output. Errors: the

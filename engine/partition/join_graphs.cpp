@@ -25,6 +25,11 @@ Result<std::vector<size_t>> savedOutputs(const Module& forward, const Module& ba
     return found;
 }
 
+NodeId joinedId(const Module& forward, NodeId ofBackward, uint32_t firstId) {
+    const bool taken = forward.graph().find(ofBackward) != nullptr;
+    return taken ? static_cast<NodeId>(firstId + static_cast<uint32_t>(ofBackward)) : ofBackward;
+}
+
 namespace {
 
 using Twins = std::map<const Node*, Node*>;
@@ -49,13 +54,11 @@ Node& withProvenance(Graph& graph, Node& made, const Node& node) {
 
 /// The backward's node, which reads nothing yet. Recomputed nodes are in the forward, too, and passes that ran on one
 /// half alone may have given the same ids to others.
-Node& takeFree(Graph& graph, const Graph& forward, const Node& node, uint32_t firstId) {
-    const bool taken = graph.find(node.id()) != nullptr || forward.find(node.id()) != nullptr;
-    const uint32_t id = static_cast<uint32_t>(node.id());
-    return graph.takeAs(node, static_cast<NodeId>(taken ? firstId + id : id));
+Node& takeFree(Graph& graph, const Module& forward, const Node& node, uint32_t firstId) {
+    return graph.takeAs(node, joinedId(forward, node.id(), firstId));
 }
 
-Node& copyOf(Graph& graph, const Graph& forward, const Node& node, const Twins& twins, uint32_t firstId) {
+Node& copyOf(Graph& graph, const Module& forward, const Node& node, const Twins& twins, uint32_t firstId) {
     Node& taken = takeFree(graph, forward, node, firstId);
     if (node.kind() == NodeKind::GetAttr) return taken;
     std::vector<Argument> args;
@@ -105,7 +108,7 @@ Result<std::shared_ptr<Module>> joinGraphs(const Module& forward, const Module& 
             continue;
         }
         const Node& given = *placeholders[i];
-        Node& input = takeFree(graph, forward.graph(), given, firstId);
+        Node& input = takeFree(graph, forward, given, firstId);
         if (afterInputs) graph.moveBefore(input, *afterInputs);
         twins[placeholders[i]] = &input;
         joined->inputs.push_back(backward.inputs[i]);
@@ -114,10 +117,10 @@ Result<std::shared_ptr<Module>> joinGraphs(const Module& forward, const Module& 
     for (const Node& node : backward.graph().nodes()) {
         if (node.isOutput() || node.isPlaceholder()) continue;
         if (isFinalCopy(node)) backwardCopies.push_back(&node);
-        else twins[&node] = &copyOf(graph, forward.graph(), node, twins, firstId);
+        else twins[&node] = &copyOf(graph, forward, node, twins, firstId);
     }
     for (const Node* copy : copies) graph.take(*copy);
-    for (const Node* copy : backwardCopies) twins[copy] = &copyOf(graph, forward.graph(), *copy, twins, firstId);
+    for (const Node* copy : backwardCopies) twins[copy] = &copyOf(graph, forward, *copy, twins, firstId);
 
     ArgumentList outputs{{}, true};
     for (size_t i = 0; i < forwardOutputs.size(); ++i) {

@@ -11,6 +11,9 @@ namespace cutaway {
 /// nodes have the same ids at every step. Errors: the backward takes a saved value that the forward does not return.
 Result<std::shared_ptr<Module>> joinGraphs(const Module& forward, const Module& backward, uint32_t firstId = 0);
 
+/// The id there of a node of the backward; `firstId` at least each half's limit.
+NodeId joinedId(const Module& forward, NodeId ofBackward, uint32_t firstId);
+
 /// For each saved input of the backward, in order, which output of the forward it is. Errors: as joinGraphs.
 Result<std::vector<size_t>> savedOutputs(const Module& forward, const Module& backward);
 

@@ -24,22 +24,28 @@ uint32_t idLimitOf(const CompileTrace& trace, const Snapshot& graph) {
 
 }  // namespace
 
-Result<Snapshot> wholeAt(const CompileTrace& trace, int step, const Snapshot& graph, bool split) {
+std::optional<Halves> halvesAt(const CompileTrace& trace, int step, const Snapshot& graph, bool split) {
     const Step* const cut = splitStepOf(trace);
-    if (cut == nullptr || step < cut->info.index) return graph;
-    if (step == cut->info.index && !split) return graph;
-    Snapshot forward = cut->made[0].second, backward = cut->made[1].second;
+    if (cut == nullptr || step < cut->info.index) return std::nullopt;
+    if (step == cut->info.index && !split) return std::nullopt;
+    Halves halves{cut->made[0].second, cut->made[1].second, idLimitOf(trace, graph)};
     if (step > cut->info.index) {
         // The backward's passes run after all of the forward's, so beside a backward stands the final forward.
         const std::string& track = trace.steps[static_cast<size_t>(step)].info.track;
         if (track == "forward") {
-            forward = graph;
+            halves.forward = graph;
         } else {
-            forward = trace.resultOf("forward");
-            backward = graph;
+            halves.forward = trace.resultOf("forward");
+            halves.backward = graph;
         }
     }
-    CT_TRY(std::shared_ptr<Module> whole, joinGraphs(*forward, *backward, idLimitOf(trace, graph)));
+    return halves;
+}
+
+Result<Snapshot> wholeAt(const CompileTrace& trace, int step, const Snapshot& graph, bool split) {
+    const auto halves = halvesAt(trace, step, graph, split);
+    if (!halves) return graph;
+    CT_TRY(std::shared_ptr<Module> whole, joinGraphs(*halves->forward, *halves->backward, halves->firstId));
     return Snapshot(std::move(whole));
 }
 

@@ -7,6 +7,14 @@ namespace cutaway {
 /// The step that split the graph; null if none did.
 const Step* splitStepOf(const CompileTrace& trace);
 
+/// Forward and backward beside each other.
+struct Halves {
+    Snapshot forward, backward;
+    uint32_t firstId = 0;  // of joinGraphs
+};
+/// Where `graph` stands at a step, as for wholeAt(); nullopt where the program is not split yet.
+std::optional<Halves> halvesAt(const CompileTrace& trace, int step, const Snapshot& graph, bool split = false);
+
 /// `graph`, which stands at the trace's step `step` (before it, within it or after it), as a graph of the whole
 /// program: itself up to the split; behind it joined with the other half as that stands then. `split`: of the split's
 /// own step, whether its graph is meant after it.

@@ -68,12 +68,18 @@ std::string whyWrong(const std::shared_ptr<PluginCalls>& calls, const Module& mo
     };
     if (!interpret(module, *inputs, watching) || !expected) return {};
     const GivenValues values(module, *inputs);
-    const auto actual = computeByPlugin(calls, call, values);
+    std::string refusal;
+    const auto compute = [&]() -> Result<TensorList> {
+        CT_TRY(auto computed, computeByPlugin(calls, call, values, refusal));
+        if (!computed) return Error{ErrorCode::ToolFailed, "it does not take it: " + refusal, {}, {}};
+        return std::move(*computed);
+    };
+    const auto actual = compute();
     if (!actual) return actual.error().text();
     for (size_t i = 0; i < expected->size(); ++i)
         if (!compare((*actual)[i], (*expected)[i], {kLibraryTolerance, kLibraryTolerance}).within)
             return "result " + std::to_string(i) + " has other numbers than the reference";
-    const auto again = computeByPlugin(calls, call, values);
+    const auto again = compute();
     if (!again) return again.error().text();
     for (size_t i = 0; i < again->size(); ++i)
         if ((*again)[i].bytes() > 0 && std::memcmp((*again)[i].data(), (*actual)[i].data(), (*actual)[i].bytes()) != 0)
@@ -89,7 +95,7 @@ std::vector<PluginTrial> checkLibrary(const FoundItem& found, const Progress& pr
     const auto note = [&](const std::string& what, const std::string& problem) {
         trials.push_back({title, what, problem});
     };
-    const auto calls = PluginCalls::create(describedLibrary(found));
+    const auto calls = PluginCalls::create(describedItem(found));
     if (!calls) {
         note("shares memory", calls.error().text());
         return trials;

@@ -12,6 +12,7 @@
 #include "cutaway/words.h"
 #include "engine/formats/safetensors.h"
 #include "engine/ir/verify.h"
+#include "engine/plugins/plugin_libraries.h"
 #include "engine/plugins/plugin_registry.h"
 #include "engine/plugins/text_functions.h"
 #include "engine/support/files.h"
@@ -90,25 +91,11 @@ std::optional<std::string> judgeOf(std::string_view command) {
     return std::string(command.substr(kJudgeCommand.size()));
 }
 
-Result<OracleVerdict> askJudge(const FoundItem& found, const Tensor& actual, const Tensor& expected,
-                               const Progress& progress) {
-    if (!actual.defined() || !expected.defined())
-        return OracleVerdict{actual.defined() != expected.defined(), "one of the two is None"};
-    const auto typeOf = [](const Tensor& tensor) {
-        std::string out = std::string(info(tensor.dtype()).abbreviation) + " " + std::to_string(tensor.sizes().size());
-        for (const int64_t size : tensor.sizes()) out += " " + std::to_string(size);
-        return out;
-    };
-    const auto bytesOf = [](const Tensor& tensor) {
-        const Tensor dense = tensor.contiguous();
-        return std::string(static_cast<const char*>(dense.data()),
-                           static_cast<size_t>(dense.numel() * byteSize(dense.dtype())));
-    };
-    const std::string left = bytesOf(actual);
-    CT_TRY(const PluginReply reply, callItem(
-                                        found, left, [&] { return progress.cancelled(); }, {bytesOf(expected)}, 0,
-                                        typeOf(actual) + "|" + typeOf(expected)));
-    return verdictOf(found, reply, !reply.yes);
+PluginJudge judgeOf(const FoundItem& found) { return PluginJudge(describedItem(found), found.plugin->process); }
+
+Result<PluginJudge> findJudge(const std::string& name) {
+    CT_TRY(const FoundItem found, findItem("judge", name));
+    return judgeOf(found);
 }
 
 Result<OracleVerdict> askOracle(const std::string& oracle, const std::string& graph, double seconds,

@@ -3,6 +3,7 @@
 #include "cutaway/plugins.h"
 #include "engine/formats/open.h"
 #include "engine/plugins/plugin_registry.h"
+#include "engine/runtime/plugin_judge.h"
 
 namespace cutaway {
 
@@ -12,9 +13,8 @@ bool hasImporter(const std::string& path);
 /// Errors: none takes it; what the importer says; a graph that does not parse or verify.
 Result<OpenedFile> importFile(const std::string& path, const Progress& progress = {});
 
-/// Whether a judge takes a tensor for the expected one. A tensor of None is equal to none but None, and nobody is
-/// asked.
-Result<OracleVerdict> askJudge(const FoundItem& judge, const Tensor& actual, const Tensor& expected,
-                               const Progress& progress = {});
+/// A judge, "PLUGIN" or "PLUGIN.JUDGE", asked in the plugin's own process.
+Result<PluginJudge> findJudge(const std::string& name);
+PluginJudge judgeOf(const FoundItem& found);
 
 }  // namespace cutaway

@@ -253,17 +253,18 @@ class PluginCheck {
 
     /// Equal tensors stand for each other, of every kind, and the answer is the same twice.
     void tryJudge(const FoundItem& found) {
+        const PluginJudge judge = judgeOf(found);
+        const auto stopped = [&] { return m_progress.cancelled(); };
         const Tensor tensors[] = {Tensor::zeros(DType::F32, {2, 3}), Tensor::zeros(DType::I64, {0}),
                                   Tensor::zeros(DType::F64, {}), Tensor::zeros(DType::F16, {4})};
         for (const Tensor& tensor : tensors) {
             const std::string what = "takes a tensor of " + std::to_string(tensor.numel()) + " elements for itself";
-            const auto verdict = askJudge(found, tensor, tensor, m_progress);
-            const auto again = askJudge(found, tensor, tensor, m_progress);
-            if (!verdict || !again) note(m_title, what, (verdict ? again : verdict).error().text());
-            else if (verdict->fails) note(m_title, what, "it refuses it: " + verdict->sentence);
-            else note(m_title, what, again->fails ? "the same tensors gave another answer" : std::string());
+            const auto answer = judge.ask(tensor, tensor, stopped), again = judge.ask(tensor, tensor, stopped);
+            if (!answer || !again) note(m_title, what, (answer ? again : answer).error().text());
+            else if (!answer->takes) note(m_title, what, "it refuses it: " + answer->sentence);
+            else note(m_title, what, again->takes ? std::string() : "the same tensors gave another answer");
         }
-        const auto other = askJudge(found, tensors[0], tensors[1], m_progress);
+        const auto other = judge.ask(tensors[0], tensors[1], stopped);
         note(m_title, "answers on tensors of other types", other ? std::string() : other.error().text());
     }
 

@@ -102,10 +102,10 @@ Result<std::string> answerOf(const FoundItem& found, const PluginCall& question,
 
 }  // namespace
 
-PluginLibrary describedLibrary(const FoundItem& found) {
+PluginLibrary describedItem(const FoundItem& found) {
     const PluginInfo& info = found.plugin->info;
     PluginLibrary library{info.name + "." + found.item->name,
-                          found.plugin->title() + ", library " + found.item->name,
+                          found.plugin->title() + ", " + found.item->kind + " " + found.item->name,
                           info.file,
                           info.hash,
                           found.plugin->process->stamp(),
@@ -116,7 +116,7 @@ PluginLibrary describedLibrary(const FoundItem& found) {
 
 Result<std::string> whyNotTaken(const FoundItem& found, const Node& call, const Stopped& stopped) {
     if (std::string why = whyNotAsked(call); !why.empty()) return why;
-    return answerOf(found, questionOf(describedLibrary(found), call), stopped);
+    return answerOf(found, questionOf(describedItem(found), call), stopped);
 }
 
 std::function<Result<bool>(Module&, Rewriter&)> libraryFunction(const FoundItem& found) {
@@ -125,7 +125,7 @@ std::function<Result<bool>(Module&, Rewriter&)> libraryFunction(const FoundItem&
         std::map<std::vector<std::string>, std::string> known;  // layers that are alike are asked about once
     };
     const auto answers = std::make_shared<Answers>();
-    const PluginLibrary library = describedLibrary(found);
+    const PluginLibrary library = describedItem(found);
     const std::set<std::string> ops = operatorsOf(*found.item);
     const auto whyNot = [=](const Node& call, const Stopped& stopped) -> Result<std::string> {
         if (std::string why = whyNotAsked(call); !why.empty()) return why;

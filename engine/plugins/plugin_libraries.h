@@ -13,8 +13,8 @@ namespace cutaway {
 /// Where such passes stand in a request and in a run: "library.blas.products".
 inline constexpr const char* kLibraryPlace = "library";
 
-/// The library as a program names it.
-PluginLibrary describedLibrary(const FoundItem& found);
+/// A library as a program names it, or a judge as a worker asks it.
+PluginLibrary describedItem(const FoundItem& found);
 
 std::function<Result<bool>(Module&, Rewriter&)> libraryFunction(const FoundItem& found);
 

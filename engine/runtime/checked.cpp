@@ -98,6 +98,7 @@ Result<SideBySideEnd> runChecked(const ReadyGraph& checked, const ReadyGraph& re
     writeJudge(out, options.judge);
     writeGraph(out, checked, tensors);
     writeGraph(out, reference, tensors);
+    writePlugins(out, options.plugins, *checked.module);
     out.count(counterparts.size());
     for (const int position : counterparts) out.pod(position);
     const auto given = static_cast<double>(bytesOf(tensors));
@@ -118,6 +119,7 @@ Result<SideBySideEnd> runChecked(const ReadyGraph& checked, const ReadyGraph& re
     end.failed = in.text();
     in.each([&] { end.ownDtypes.insert(std::string(in.text())); });
     end.spilled = in.pod<int64_t>();
+    in.each([&] { end.remarks.insert(std::string(in.text())); });
     return end;
 }
 
@@ -127,6 +129,7 @@ Result<std::vector<Tensor>> readValue(const ReadyGraph& graph, size_t position, 
     std::vector<Tensor> tensors;
     out.pod(wide ? Wish::WideValue : Wish::Value);
     writeGraph(out, graph, tensors);
+    writePlugins(out, options.plugins, *graph.module);
     out.pod(static_cast<uint64_t>(position));
     CT_TRY_VOID(checkMemory("the run up to the node",
                             {{"inputs and weights", static_cast<double>(bytesOf(tensors))},
@@ -193,6 +196,10 @@ Result<Message> answerRows(ByteReader& in, const std::vector<Tensor>& tensors, S
     size_t next = 0;
     options.judge = readJudge(in);
     const ReadyGraph checked = readGraph(in, tensors, next), reference = readGraph(in, tensors, next);
+    const CheckedPlugins plugins = readPlugins(in, *checked.module);
+    if (plugins.judge) options.ask = askedBy(PluginJudge(*plugins.judge));
+    CallsOfPlugins calls(plugins.libraries);
+    options.compute = calls.compute();
     std::vector<int> counterparts;
     in.each([&] { counterparts.push_back(in.pod<int>()); });
     options.valueBytes = in.pod<double>();
@@ -209,6 +216,8 @@ Result<Message> answerRows(ByteReader& in, const std::vector<Tensor>& tensors, S
     out.count(end.ownDtypes.size());
     for (const std::string& op : end.ownDtypes) out.text(op);
     out.pod(end.spilled);
+    out.count(calls.remarks().size());
+    for (const std::string& remark : calls.remarks()) out.text(remark);
     return Message{std::move(out.bytes), {}};
 }
 
@@ -232,6 +241,9 @@ Result<Message> answerChecked(const Message& request, Board& board) {
         results.insert(results.end(), wide.begin(), wide.end());
         return Message{{}, std::move(results)};
     }
+    const CheckedPlugins plugins = readPlugins(in, *graph.module);
+    CallsOfPlugins calls(plugins.libraries);
+    options.compute = calls.compute();
     const auto position = in.pod<uint64_t>();
     if (in.failed()) return invalidInput("the graph that was sent is damaged");
     CT_TRY(TensorList value, valueOfNode(graph, position, wish == Wish::WideValue, options));

@@ -3,12 +3,14 @@
 // none; values stay in the worker.
 #include "cutaway/gradients.h"
 #include "engine/numerics/side_by_side.h"
+#include "engine/runtime/checked_plugins.h"
 #include "engine/runtime/worker.h"
 
 namespace cutaway {
 
 struct CheckedOptions {
     JudgeOptions judge;
+    CheckedPlugins plugins;
     double timeoutSeconds = 0;  // 0 = no limit
     int64_t memoryBytes = 0;    // limit of the worker's address space; 0 = what the machine has left
 };

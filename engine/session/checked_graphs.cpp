@@ -5,7 +5,9 @@
 #include "engine/interpret/constants.h"
 #include "engine/numerics/counterparts.h"
 #include "engine/ops/expanded.h"
+#include "engine/partition/join_graphs.h"
 #include "engine/passes/whole_program.h"
+#include "engine/schedule/decisions.h"
 #include "engine/session/arguments.h"
 
 namespace cutaway {
@@ -41,6 +43,22 @@ std::optional<std::vector<Tensor>> inputsFrom(const ReadyGraph& other, const Mod
     return inputs;
 }
 
+/// What libraries of plugins compute, as the schedules of a graph and of the other half say.
+std::map<NodeId, PluginLibrary> pluginCallsOf(const CompileTrace& trace, int step, const Snapshot& graph, bool split) {
+    std::map<NodeId, PluginLibrary> calls;
+    const auto add = [&](const Module& half, const auto& idOf) {
+        const Schedule* const schedule = Schedule::of(half);
+        if (schedule == nullptr) return;
+        for (const auto& [node, row] : schedule->libraries)
+            if (const PluginLibrary* plugin = row->library.plugin) calls.emplace(idOf(node), *plugin);
+    };
+    const auto same = [](NodeId id) { return id; };
+    const auto halves = halvesAt(trace, step, graph, split);
+    add(halves ? *halves->forward : *graph, same);
+    if (halves) add(*halves->backward, [&](NodeId id) { return joinedId(*halves->forward, id, halves->firstId); });
+    return calls;
+}
+
 Result<ReadyGraph> ready(const Module& graph, std::vector<Tensor> inputs, const Progress& progress) {
     CT_TRY(const Snapshot lowered, readyToRun(graph, inputs));
     const Module& known = lowered ? *lowered : graph;
@@ -66,13 +84,15 @@ CheckedGraphs::CheckedGraphs(const Session::State& state, const CompileTrace& tr
       m_toReference(m_current.counterparts) {}
 
 Result<CheckedGraph> CheckedGraphs::after(const Step& step, const Snapshot& now) const {
+    const bool split = !step.made.empty();
     CT_TRY(const Snapshot was, wholeAt(m_trace, step.info.index, step.before));
-    CT_TRY(const Snapshot whole, wholeAt(m_trace, step.info.index, now, !step.made.empty()));
+    CT_TRY(const Snapshot whole, wholeAt(m_trace, step.info.index, now, split));
     return CheckedGraph{{m_run, step.info.index, -1},
                         m_referencePlace,
                         whole,
                         m_reference,
-                        chained(m_toReference, counterparts(*was, *whole))};
+                        chained(m_toReference, counterparts(*was, *whole)),
+                        pluginCallsOf(m_trace, step.info.index, now, split)};
 }
 
 void CheckedGraphs::moveOn(CheckedGraph graph) {

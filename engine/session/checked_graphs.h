@@ -2,6 +2,7 @@
 // The graphs of a run that can be held against each other, one after the other.
 #include <unordered_map>
 
+#include "engine/libraries/plugin_rows.h"
 #include "engine/numerics/side_by_side.h"
 #include "engine/session/session_state.h"
 
@@ -15,6 +16,7 @@ struct CheckedGraph {
     Place place, referencePlace;
     Snapshot graph, reference;
     std::unordered_map<NodeId, NodeId> counterparts;  // from `graph` to `reference`
+    std::map<NodeId, PluginLibrary> libraries = {};   // of plugins, by the call of `graph` that each computes
 };
 
 /// Goes through the changed steps of a run. Differentiation adds results, so what comes behind it is held against the

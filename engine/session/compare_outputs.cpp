@@ -99,15 +99,34 @@ Verdict findNonFinite(const std::vector<Tensor>& actual, const std::vector<Tenso
     return {false, "no new NaN or infinity"};
 }
 
+Result<RowJudge> RowJudge::of(const RunOptions& options, const Progress& progress) {
+    RowJudge out;
+    out.m_progress = &progress;
+    if (options.judge.empty()) return out;
+    if (options.expectFile.empty() && options.expectGradientsFile.empty())
+        return invalidInput("a judge compares with what is expected: give a file of it");
+    CT_TRY(out.m_judge, findJudge(options.judge));
+    return out;
+}
+
+Result<void> RowJudge::judge(const Tensor& actual, const Tensor& expected, OutputReport& row) const {
+    if (!m_judge) return {};
+    CT_TRY(const JudgeAnswer answer, m_judge->ask(actual, expected, [&] { return m_progress->cancelled(); }));
+    row.within = answer.takes;
+    row.problem = answer.takes ? std::string() : sentenceOf(answer);
+    if (answer.takes) row.remark = sentenceOf(answer);
+    return {};
+}
+
 Result<Verdict> judgedBy(const std::string& judge, const std::vector<Tensor>& actual,
                          const std::vector<Tensor>& expected, const Progress& progress) {
     if (actual.size() != expected.size()) return Verdict{true, "it returns another number of results"};
-    CT_TRY(const FoundItem found, findItem("judge", judge));
+    CT_TRY(const PluginJudge found, findJudge(judge));
     for (size_t i = 0; i < actual.size(); ++i) {
-        CT_TRY(const OracleVerdict verdict, askJudge(found, actual[i], expected[i], progress));
-        if (verdict.fails)
+        CT_TRY(const JudgeAnswer answer, found.ask(actual[i], expected[i], [&] { return progress.cancelled(); }));
+        if (!answer.takes)
             return Verdict{true, "the judge refuses output " + std::to_string(i) +
-                                     (verdict.sentence.empty() ? "" : ": " + verdict.sentence)};
+                                     (answer.sentence.empty() ? "" : ": " + answer.sentence)};
     }
     return Verdict{false, "the judge takes every output"};
 }

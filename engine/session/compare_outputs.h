@@ -2,6 +2,7 @@
 // How far results may differ, for `run --expect`, bisecting and the check of numbers alike.
 #include "cutaway/jobs.h"
 #include "engine/minify/bisect.h"
+#include "engine/runtime/plugin_judge.h"
 #include "engine/session/session_state.h"
 #include "engine/tensor/compare.h"
 
@@ -25,6 +26,19 @@ Verdict findNonFinite(const std::vector<Tensor>& actual, const std::vector<Tenso
 /// Bad if a result has another dtype or shape, or an element is too far off (compareOutput). Both sides must have
 /// equally many results.
 Verdict compareOutputs(const std::vector<Tensor>& actual, const std::vector<Tensor>& expected, double tolerance);
+
+/// The judge of a run (RunOptions::judge), which rows of results ask in place of the tolerance; their numbers stay.
+class RowJudge {
+  public:
+    /// Asks nobody if `options` name none. Errors: there is no such judge; nothing to compare with.
+    static Result<RowJudge> of(const RunOptions& options, const Progress& progress);
+    /// Exchanges what `row` says of a value that was compared. Errors: what has become of the judge's process.
+    Result<void> judge(const Tensor& actual, const Tensor& expected, OutputReport& row) const;
+
+  private:
+    std::optional<PluginJudge> m_judge;
+    const Progress* m_progress = nullptr;  // outlives it
+};
 
 /// Each result by a plugin's judge; bad with the first that it refuses. Errors: there is no such judge, or it fails.
 Result<Verdict> judgedBy(const std::string& judge, const std::vector<Tensor>& actual,

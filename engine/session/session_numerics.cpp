@@ -6,6 +6,7 @@
 #include "cutaway/guarded.h"
 #include "cutaway/numerics.h"
 #include "engine/numerics/element_reader.h"
+#include "engine/plugins/plugin_libraries.h"
 #include "engine/runtime/checked.h"
 #include "engine/session/arguments.h"
 #include "engine/session/checked_graphs.h"
@@ -17,8 +18,15 @@
 namespace cutaway {
 namespace {
 
-CheckedOptions workerOptions(const CheckedRunOptions& options) {
-    return {options.judge, options.timeoutSeconds, options.memoryBytes};
+/// `libraries`: of plugins, which compute calls of the graph that is run.
+Result<CheckedOptions> workerOptions(const CheckedRunOptions& options,
+                                     const std::map<NodeId, PluginLibrary>& libraries = {}) {
+    CheckedOptions out{options.judge, {{}, libraries}, options.timeoutSeconds, options.memoryBytes};
+    if (options.judge.judge == Judge::Plugin) {
+        CT_TRY(const FoundItem judge, findItem("judge", options.judge.plugin));
+        out.plugins.judge = describedItem(judge);
+    }
+    return out;
 }
 
 std::string comparedTypeText(const ValueType& type) {
@@ -66,6 +74,7 @@ void addRemarks(const SideBySideEnd& end, CheckedRun& run) {
     if (alone > 0)
         run.remarks.push_back(std::to_string(alone) + (alone == 1 ? " value has" : " values have") +
                               " no counterpart in the reference; only what they lead to is judged");
+    run.remarks.insert(run.remarks.end(), end.remarks.begin(), end.remarks.end());
 }
 
 Result<CheckedRun> interpreted(const CheckedGraph& checked, const Session::State& state,
@@ -74,12 +83,13 @@ Result<CheckedRun> interpreted(const CheckedGraph& checked, const Session::State
     CheckedRun run;
     run.place = checked.place;
     run.reference = checked.referencePlace;
+    CT_TRY(const CheckedOptions how, workerOptions(options, checked.libraries));
     CT_TRY(const ReadyPair pair, readyPair(checked, state, options.inputsFile, progress));
     std::vector<const Node*> nodes, others;
     for (const Node& node : pair.graph.module->graph().nodes()) nodes.push_back(&node);
     for (const Node& node : pair.reference.module->graph().nodes()) others.push_back(&node);
     const auto end = runChecked(
-        pair.graph, pair.reference, pair.counterparts, workerOptions(options),
+        pair.graph, pair.reference, pair.counterparts, how,
         [&](size_t position, const NodeNumbers& measured) {
             if (position >= nodes.size()) return;
             NodeNumbers found = measured;
@@ -128,14 +138,16 @@ Result<CheckedRun> compiled(const Session::State& state, Session::State::Run& fo
         run.reference.step = step.info.index;
     }
     CT_TRY(const ReadyGraph reference, readyGraph(opened, state, options.inputsFile, progress));
-    CT_TRY(const BothResults expected, readResults(reference, workerOptions(options), progress));
+    CT_TRY(const CheckedOptions how, workerOptions(options));
+    const AskJudge ask = how.plugins.judge ? askedBy(PluginJudge(*how.plugins.judge)) : AskJudge();
+    CT_TRY(const BothResults expected, readResults(reference, how, progress));
     CT_TRY(const CalledGraph called, calledFor(trace.result(), state, options.inputsFile));
-    RunOptions how;
-    how.backend = options.backend;
-    how.timeoutSeconds = options.timeoutSeconds;
+    RunOptions running;
+    running.backend = options.backend;
+    running.timeoutSeconds = options.timeoutSeconds;
     const std::lock_guard turn(found.turn);
-    CT_TRY(const Execution ran,
-           runCompiled(found, "", called.graph == trace.result() ? nullptr : called.graph, called.user, how, progress));
+    CT_TRY(const Execution ran, runCompiled(found, "", called.graph == trace.result() ? nullptr : called.graph,
+                                            called.user, running, progress));
     JudgeOptions judge = options.judge;
     if (ran.tf32) {
         // Own counts in errors of the reference in f32, which rounds 13 bits further down.
@@ -158,8 +170,8 @@ Result<CheckedRun> compiled(const Session::State& state, Session::State::Run& fo
         const Tensor wide = expected.wide[i].defined() && expected.wide[i].sizes() == ran.outputs[i].sizes()
                                 ? expected.wide[i]
                                 : Tensor();
-        measure(ran.outputs[i], expected.plain[i].sizes() == ran.outputs[i].sizes() ? expected.plain[i] : Tensor(),
-                wide, judge, numbers);
+        const Tensor plain = expected.plain[i].sizes() == ran.outputs[i].sizes() ? expected.plain[i] : Tensor();
+        CT_TRY_VOID(measureAndAsk(ran.outputs[i], plain, wide, judge, ask, numbers));
         run.nodes.push_back(numbers);
         if (row) row(numbers);
     }
@@ -323,8 +335,11 @@ Result<std::shared_ptr<const NodeValue>> valueAt(Session& session, const Place& 
         const int other = pair.counterparts[static_cast<size_t>(at)];
         if (side != ValueSide::Checked && other < 0)
             return Error{ErrorCode::NotFound, "the reference computes no such value", {}, {"look at the value itself"}};
-        const auto read = [&](const ReadyGraph& graph, int position, bool wide) {
-            return oneTensor(readValue(graph, static_cast<size_t>(position), wide, workerOptions(options), progress));
+        const auto read = [&](const ReadyGraph& graph, int position, bool wide) -> Result<Tensor> {
+            const bool own = graph.module == pair.graph.module;
+            CT_TRY(const CheckedOptions how,
+                   workerOptions(options, own ? checked.libraries : std::map<NodeId, PluginLibrary>()));
+            return oneTensor(readValue(graph, static_cast<size_t>(position), wide, how, progress));
         };
         Tensor value;
         if (side == ValueSide::Checked || side == ValueSide::Difference) {

@@ -3,9 +3,9 @@
 #include "cutaway/guarded.h"
 #include "engine/autograd/metadata.h"
 #include "engine/interpret/interpret.h"
-#include "engine/plugins/plugin_calls.h"
 #include "engine/schedule/fusion.h"
 #include "engine/session/arguments.h"
+#include "engine/session/compare_outputs.h"
 #include "engine/session/execution.h"
 #include "engine/session/output_report.h"
 #include "engine/session/run_inputs.h"
@@ -77,29 +77,12 @@ Result<void> Session::canBuild(RunId id) const {
     });
 }
 
-namespace {
-
-/// What a plugin's judge says in place of our own comparison, whose numbers stay.
-Result<void> judgeRow(const FoundItem& judge, const Tensor& actual, const Tensor& expected, const Progress& progress,
-                      OutputReport& row) {
-    CT_TRY(const OracleVerdict verdict, askJudge(judge, actual, expected, progress));
-    row.within = !verdict.fails;
-    const std::string said = verdict.sentence.empty() ? "" : ": " + verdict.sentence;
-    row.problem = verdict.fails ? "the judge refuses it" + said : std::string();
-    if (!verdict.fails) row.remark = "the judge takes it" + said;
-    return {};
-}
-
-}  // namespace
-
 Result<RunReport> Session::State::execute(RunId id, const RunOptions& options, const Progress& progress) {
     CT_TRY(Run * found, run(id));
     CT_TRY_VOID(checkBackend(options.backend, found->trace.request.target));
     CT_TRY_VOID(checkPasses(found->trace));
     CT_TRY_VOID(checkTrainable(*input, found->trace));
     const std::lock_guard turn(found->turn);
-    if (found->trace.isSplit() && !options.judge.empty())
-        return invalidInput("a plugin's judge is asked of results of inference, and this run is for training");
     if (found->trace.isSplit()) return runTraining(*this, *found, options, progress);
     if (!options.gradientsFile.empty() || !options.expectGradientsFile.empty())
         return invalidInput("only a run for training computes gradients: compile with --mode training");
@@ -113,12 +96,7 @@ Result<RunReport> Session::State::execute(RunId id, const RunOptions& options, c
     std::set<std::string> names;
     for (const size_t position : positions) names.insert(outputName(module, position));
     const std::vector<WrittenValue> written = writtenValues(module, names);
-    std::optional<FoundItem> judge;
-    if (!options.judge.empty()) {
-        if (options.expectFile.empty())
-            return invalidInput("a judge compares with what is expected: give a file of it");
-        CT_TRY(judge, findItem("judge", options.judge));
-    }
+    CT_TRY(const RowJudge judge, RowJudge::of(options, progress));
     std::optional<RunInputs> expected;
     std::map<std::string, Tensor> expectedWritten;
     if (!options.expectFile.empty()) {
@@ -160,9 +138,8 @@ Result<RunReport> Session::State::execute(RunId id, const RunOptions& options, c
         if (expected && expected->user[i].defined())
             sayTies(module, bound, positions[i], execution.outputs[positions[i]], expected->user[i], progress,
                     report.outputs.back());
-        if (judge && report.outputs.back().compared)
-            CT_TRY_VOID(
-                judgeRow(*judge, execution.outputs[positions[i]], expected->user[i], progress, report.outputs.back()));
+        if (report.outputs.back().compared)
+            CT_TRY_VOID(judge.judge(execution.outputs[positions[i]], expected->user[i], report.outputs.back()));
         report.matches &= !report.outputs.back().compared || report.outputs.back().within;
     }
     for (const WrittenValue& value : written) {
@@ -170,8 +147,8 @@ Result<RunReport> Session::State::execute(RunId id, const RunOptions& options, c
         report.written.push_back(reportOf(value.name, valueOf(value, execution),
                                           known != expectedWritten.end() ? &known->second : nullptr,
                                           toleranceOf(execution)));
-        if (judge && report.written.back().compared)
-            CT_TRY_VOID(judgeRow(*judge, valueOf(value, execution), known->second, progress, report.written.back()));
+        if (report.written.back().compared)
+            CT_TRY_VOID(judge.judge(valueOf(value, execution), known->second, report.written.back()));
         report.matches &= !report.written.back().compared || report.written.back().within;
     }
     report.notes = notesOf(module, report, options.backend != Backend::Reference,

@@ -10,6 +10,7 @@
 #include "engine/partition/join_graphs.h"
 #include "engine/passes/whole_program.h"
 #include "engine/schedule/fusion.h"
+#include "engine/session/compare_outputs.h"
 #include "engine/session/differentiated_graph.h"
 #include "engine/session/halves.h"
 #include "engine/session/output_report.h"
@@ -133,6 +134,7 @@ class TrainingRun {
 
     Result<RunReport> execute() {
         CT_TRY_VOID(checkSizes(*m_forward, m_options.backend));
+        CT_TRY(m_judge, RowJudge::of(m_options, m_progress));
         CT_TRY(RunInputs inputs,
                chooseInputs(*m_state.input, m_state.sampleInputs, m_options.inputsFile, m_state.noSamples));
         takeTangents(inputs.user);
@@ -344,24 +346,26 @@ class TrainingRun {
             if (!own) own = other;
             report.outputs.push_back(reportOf(outputs[i].first, returned[positions[i]], outputs[i].second,
                                               own ? &*own : nullptr, tolerance));
-            if (own) sayTies(forward, bound, positions[i], outputs[i].second, *own, m_progress, report.outputs.back());
+            if (!own) continue;
+            sayTies(forward, bound, positions[i], outputs[i].second, *own, m_progress, report.outputs.back());
+            CT_TRY_VOID(m_judge.judge(outputs[i].second, *own, report.outputs.back()));
         }
         for (const auto& [name, tensor] : gradients) {
             const std::optional<Tensor> own = expectedOf(name);
-            training.gradients.push_back(reportOf(name, tensor, own ? &*own : nullptr, tolerance));
+            CT_TRY_VOID(addRow(name, tensor, own, tolerance, training.gradients));
             while (const std::optional<Tensor> again = own ? expectedOf(name) : std::nullopt)  // under another name
-                training.gradients.push_back(reportOf(name, tensor, &*again, tolerance));
+                CT_TRY_VOID(addRow(name, tensor, again, tolerance, training.gradients));
         }
         std::vector<NamedTensor> left;
         for (const WrittenValue& value : written) {
             const std::optional<Tensor> own = expectedOf(value.name);
             left.emplace_back(value.name, valueOf(value, ahead));
-            report.written.push_back(reportOf(value.name, left.back().second, own ? &*own : nullptr, tolerance));
+            CT_TRY_VOID(addRow(value.name, left.back().second, own, tolerance, report.written));
         }
         const Tensor lossTensor = Tensor::full(lossType(forward, ahead.outputs), {}, Scalar(loss.value));
         if (const std::optional<Tensor> own = expectedOf("loss")) {
-            Tensor same = Tensor::full(own->dtype(), own->sizes(), Scalar(loss.value));
-            report.outputs.push_back(reportOf("loss", same, &*own, tolerance));
+            const Tensor same = Tensor::full(own->dtype(), own->sizes(), Scalar(loss.value));
+            CT_TRY_VOID(addRow("loss", same, own, tolerance, report.outputs));
         }
         gradients.insert(gradients.end(), left.begin(), left.end());
         if (!wanted.empty()) return strangers(wanted, gradients);
@@ -376,6 +380,12 @@ class TrainingRun {
             for (const NamedTensor& one : *list)
                 if (one.second.defined() && kept.insert(one.first).second) file.tensors.push_back(one);
         return writeSafeTensors(m_options.gradientsFile, file);
+    }
+
+    Result<void> addRow(const std::string& name, const Tensor& actual, const std::optional<Tensor>& expected,
+                        double tolerance, std::vector<OutputReport>& rows) const {
+        rows.push_back(reportOf(name, actual, expected ? &*expected : nullptr, tolerance));
+        return expected ? m_judge.judge(actual, *expected, rows.back()) : Result<void>();
     }
 
     /// A sum of results is as precise as they are.
@@ -426,6 +436,7 @@ class TrainingRun {
     const Snapshot m_forward, m_backward;
     std::vector<std::string> m_primals;        // of the file's graph
     std::map<std::string, Tensor> m_tangents;  // of a file that holds a joint graph, by name
+    RowJudge m_judge;
 };
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include <QtTest>
 
 #include "cutaway/export.h"
+#include "cutaway/numerics.h"
 #include "cutaway/plugins.h"
 #include "cutaway/session.h"
 #include "tests/support/plugins.h"
@@ -20,6 +21,13 @@ constexpr const char* kRelus = R"(def forward(x: "f32[4, 8]", w: "f32[16, 8]"):
     t: "f32[16, 4]" = aten.permute.default(relu_1, [1, 0])
     relu_2: "f32[16, 4]" = aten.relu.default(t)
     return (relu_1, relu_2)
+)";
+
+constexpr const char* kSymbols = R"(# symbol s0: lower=2, upper=64, hint=6
+def forward(x: "f32[s0, 8]", w: "f32[8, 4]"):
+    mm: "f32[s0, 4]" = aten.mm.default(x, w)
+    relu: "f32[s0, 4]" = aten.relu.default(mm)
+    return (relu,)
 )";
 
 }  // namespace
@@ -150,6 +158,103 @@ class PluginLibrariesTest : public QObject {
         QVERIFY2(QString::fromStdString(step->error).contains(error), step->error.c_str());
     }
 
+    /// A checked run computes the calls as compiled code does, and finds the library that is wrong.
+    void checked_data() {
+        QTest::addColumn<QString>("library");
+        QTest::addColumn<QString>("summary");
+        const auto row = [](const char* library, const char* summary) { QTest::newRow(library) << library << summary; };
+        row("good", "no value diverges");
+        row("wrong", "the first value that diverges is 'relu' (aten.relu.default): its distance to the f64 run is 1");
+        row("nans", "'relu' (aten.relu.default): 32 elements are not finite");
+        row("crashes", "plugin libs 1, library crashes: its process was killed by signal 11");
+        row("hangs", "plugin libs 1, library hangs: did not answer within 1 s");
+        row("writes_behind", "plugin libs 1, library writes_behind: it wrote behind the end of result 0");
+    }
+    void checked() {
+        QFETCH(QString, library);
+        QFETCH(QString, summary);
+        open(kRelus);
+        setPluginLimits({1, int64_t{256} << 20, 1 << 20, 20 << 20});
+        const auto run = m_session.compile(*parseRequest("--plugin libs." + library.toStdString()));
+        QVERIFY2(run.has_value(), run ? "" : run.error().text().c_str());
+        const auto found = firstDivergence(m_session, *run);
+        QVERIFY2(found.has_value(), found ? "" : found.error().text().c_str());
+        QVERIFY2(QString::fromStdString(found->summary + found->checked.summary).contains(summary),
+                 (found->summary + found->checked.summary).c_str());
+        if (found->found) QCOMPARE(found->step.name, "library.libs." + library.toStdString());
+    }
+    /// What a library does not take with the numbers of a run is left to the reference, and remarked on.
+    void checkedRefusal() {
+        open(kSymbols);
+        const auto run = m_session.compile(*parseRequest("--plugin libs.refuses_known"));
+        QVERIFY2(run.has_value(), run ? "" : run.error().text().c_str());
+        m_run = *run;
+        QCOMPARE(stepOf("library.libs.refuses_known")->rewrites, 1);
+        const auto found = checkedRun(m_session, {*run, stepOf("library.libs.refuses_known")->index, -1});
+        QVERIFY2(found.has_value() && !found->firstDivergent, found ? "" : found.error().text().c_str());
+        QCOMPARE(found->remarks.back(),
+                 std::string("plugin libs 1, library refuses_known did not take a call of aten.relu.default, which the "
+                             "reference computed: it has seen the size"));
+    }
+    void checkedValue() {
+        open(kRelus);
+        const auto run = m_session.compile(*parseRequest("--plugin libs.wrong"));
+        m_run = *run;
+        const Place place{*run, stepOf("library.libs.wrong")->index, -1};
+        const auto text = m_session.text(place);
+        for (const NodeKey key : text->lineNodes) {
+            const auto node = key == NodeKey::None ? Result<NodeDetails>(Error{}) : m_session.node(place, key);
+            if (!node || node->node.name != "relu") continue;
+            const auto value = valueAt(m_session, place, key, ValueSide::Difference);
+            QVERIFY2(value.has_value(), value ? "" : value.error().text().c_str());
+            const ValueSlice slice = (*value)->slice({}, 4, 8);
+            QVERIFY(slice.numbers.size() == 32 && slice.least > 0.999 && slice.most < 1.001);
+            return;
+        }
+        QFAIL("no line of the text is relu's");
+    }
+
+    /// Forward and backward: compiled beside a run without the library, and checked value by value.
+    void training() {
+        m_folder.write("sevens.py", R"py(from cutaway_plugin import plugin
+mine = plugin("sevens", "1", "Products that are sevens")
+@mine.library("mm", "Sevens", "aten.mm.default", lambda call, host: None)
+def mm(call, host):
+    call.results[0].fill([7.0] * (call.results[0].sizes[0] * call.results[0].sizes[1]))
+)py");
+        QVERIFY(m_session.open(CUTAWAY_SOURCE_DIR "/resources/models/mlp.pt2").has_value());
+        QTemporaryDir folder;
+        const auto step = [&](const std::string& words, const RunOptions& options) -> Result<RunReport> {
+            const auto run = m_session.compile(*parseRequest("--mode training" + words));
+            if (!run) return run.error();
+            m_run = *run;
+            return m_session.run(*run, options);
+        };
+        RunOptions options;
+        options.backend = Backend::Cpu;
+        options.gradientsFile = folder.filePath("gradients.safetensors").toStdString();
+        QVERIFY(step("", options).has_value());
+        std::swap(options.gradientsFile, options.expectGradientsFile);
+        const auto good = step(" --plugin blas_product", options);
+        QVERIFY2(good.has_value() && good->matches && good->refused.empty(), good ? "" : good.error().text().c_str());
+        const auto steps = m_session.steps(m_run);
+        for (const char* track : {"forward", "backward"})
+            QVERIFY(std::any_of(steps->begin(), steps->end(), [&](const StepInfo& each) {
+                return each.name == "library.blas_product.product" && each.track == track && each.rewrites > 0;
+            }));
+        const auto right = firstDivergence(m_session, m_run);
+        QVERIFY2(right.has_value() && !right->found, right ? right->summary.c_str() : right.error().text().c_str());
+        // The forward calls addmm alone.
+        const auto bad = step(" --plugin sevens", options);
+        QVERIFY2(bad.has_value() && !bad->matches, bad ? "" : bad.error().text().c_str());
+        QVERIFY(bad->outputs[0].within);
+        const auto wrong = firstDivergence(m_session, m_run);
+        QVERIFY2(wrong.has_value() && wrong->found, wrong ? "" : wrong.error().text().c_str());
+        QCOMPARE(wrong->step.name, std::string("library.sevens.mm"));
+        QCOMPARE(wrong->step.track, std::string("backward"));
+        QCOMPARE(wrong->checked.nodes[*wrong->checked.firstDivergent].op, std::string("aten.mm.default"));
+    }
+
     /// What is not written is no number, so that it is seen.
     void wrongNumbers_data() {
         QTest::addColumn<QString>("library");
@@ -166,10 +271,7 @@ class PluginLibrariesTest : public QObject {
 
     /// A size symbol: asked with what is known, and again in the run.
     void symbols() {
-        open(
-            "# symbol s0: lower=2, upper=64, hint=6\ndef forward(x: \"f32[s0, 8]\", w: \"f32[8, 4]\"):\n"
-            "    mm: \"f32[s0, 4]\" = aten.mm.default(x, w)\n    relu: \"f32[s0, 4]\" = aten.relu.default(mm)\n"
-            "    return (relu,)\n");
+        open(kSymbols);
         const auto report = runWith("--plugin libs.good --plugin blas_product", 2);
         QVERIFY2(report.has_value(), report ? "" : report.error().text().c_str());
         QVERIFY(report->refused.empty());

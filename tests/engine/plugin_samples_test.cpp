@@ -255,6 +255,46 @@ def turns(graph, host):
         QCOMPARE(runShell(tools, "cutaway-cli run one.txt --judge judge_cosine").status, 1);
     }
 
+    /// Value by value, and of gradients: in place of the tolerance.
+    void judgeOfCheckedRunsAndTraining() {
+        const QString tools = m_folder.path("build");
+        m_folder.write("picky.py", R"py(from cutaway_plugin import plugin
+mine = plugin("picky", "1", "Refuses, or fails")
+@mine.judge("never", "Takes nothing")
+def never(actual, expected, host):
+    host.say("never " + actual.dtype)
+    return False
+@mine.judge("fails", "Has no answer")
+def fails(actual, expected, host):
+    raise ValueError("no licence")
+)py");
+        const auto check = [&](const QString& options) {
+            return runShell(tools, "cutaway-cli checked-run " + options);
+        };
+        for (const char* backend : {"reference", "cpu"}) {
+            const QString doubled = QString("scales.txt --plugin scales.doubles --backend ") + backend;
+            const QString turned = QString("scales.txt --plugin scales.turns --backend ") + backend;
+            QCOMPARE(check(doubled).status, 1);
+            const auto taken = check(doubled + " --judge judge_cosine");
+            QVERIFY2(taken.status == 0, (taken.out + taken.err).constData());
+            const auto refused = check(turned + " --judge judge_cosine.cosine");
+            QVERIFY2(refused.status == 1 && refused.err.contains("the judge refuses it: the cosine is"), refused.err);
+            const auto failed = check(QString("scales.txt --judge picky.fails --backend ") + backend);
+            QVERIFY2(failed.status == 1 && failed.err.contains("plugin picky 1, judge fails: failed: ValueError: no"),
+                     (failed.out + failed.err).constData());
+        }
+        const QString train = "cutaway-cli run " CUTAWAY_SOURCE_DIR "/resources/models/mlp.pt2 --mode training ";
+        QCOMPARE(runShell(tools, train + "--gradients mlp.safetensors").status, 0);
+        const auto taken = runShell(tools, train + "--expect-gradients mlp.safetensors --judge judge_cosine");
+        QVERIFY2(taken.status == 0, (taken.out + taken.err).constData());
+        QCOMPARE(taken.out.count("the judge takes it: the cosine is 1.0"), 8);  // output, loss, six gradients
+        const auto refused = runShell(tools, train + "--expect-gradients mlp.safetensors --judge picky.never");
+        QCOMPARE(refused.status, 1);
+        QCOMPARE(refused.out.count("the judge refuses it: never f32"), 8);
+        const auto nothing = runShell(tools, train + "--judge picky.never");
+        QVERIFY2(nothing.status == 1 && nothing.err.contains("give a file of it"), nothing.err.constData());
+    }
+
     /// A pass that crashes fails the step, and the search for it compiles in other processes.
     void crashingPass() {
         QCOMPARE(m_folder.build(PluginsFolder::data("misbehaves.c"), "misbehaves.so"), QString());

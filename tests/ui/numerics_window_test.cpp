@@ -16,6 +16,7 @@
 
 #include "engine/support/fault_points.h"
 #include "tests/support/paths.h"
+#include "tests/support/plugins.h"
 #include "tests/support/suites.h"
 #include "tests/ui/patience.h"
 #include "tests/ui/session_window_fixture.h"
@@ -292,6 +293,30 @@ class NumericsWindowTest : public QObject, testing::SessionWindowFixture {
         button("First Step")->click();
         QTRY_VERIFY_WITH_TIMEOUT(!controller().checkedRuns().isRunning(), testing::kEnginePatience);
         QVERIFY2(summary().contains("no value diverges after any of"), qPrintable(summary()));
+    }
+
+    /// A plugin's judge stands behind our own, and what it says is what the rows say.
+    void judgeOfAPlugin() {
+        testing::PluginsFolder plugins;
+        plugins.write("picky.py", R"py(from cutaway_plugin import plugin
+mine = plugin("picky", "1", "Takes nothing")
+@mine.judge("never", "Takes no value")
+def never(actual, expected, host):
+    host.say("never " + actual.dtype)
+    return False
+)py");
+        open("mlp");
+        auto* judges = window().findChild<QComboBox*>();
+        QTRY_COMPARE_WITH_TIMEOUT(judges->count(), 4, testing::kEnginePatience);
+        QCOMPARE(judges->itemText(3), "Takes no value (picky)");
+        judges->setFocus();
+        QTest::keyClick(judges, Qt::Key_End);
+        compare();
+        QVERIFY2(summary().contains("the judge refuses it: never f32"), qPrintable(summary()));
+        picture("judge");
+        QTest::keyClick(judges, Qt::Key_Home);
+        compare();
+        QVERIFY2(summary().contains("no value diverges"), qPrintable(summary()));
     }
 };
 

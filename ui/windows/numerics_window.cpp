@@ -10,6 +10,8 @@
 #include <QSplitter>
 #include <QVBoxLayout>
 
+#include "cutaway/plugins.h"
+#include "ui/session/ask_queue.h"
 #include "ui/windows/columns.h"
 #include "ui/windows/tables.h"
 #include "ui/windows/value_view.h"
@@ -48,7 +50,7 @@ QWidget* NumericsWindow::makeBar() {
     m_judge->setAccessibleName(tr("Report as wrong"));
     m_judge->setToolTip(
         tr("Report as wrong: a value much farther from the f64 run than the reference is, what PyTorch's "
-           "same() refuses, or any bit difference"));
+           "same() refuses, any bit difference, or what a plugin's judge refuses"));
     m_start->setToolTip(tr("Run the current graph beside its reference, in its dtypes and in f64 (Ctrl+Shift+N)"));
     m_first->setToolTip(tr("Check after each step that changed the graph, until a value diverges"));
     m_gradients->setToolTip(
@@ -141,8 +143,35 @@ void NumericsWindow::connectParts() {
 
 CheckedRunOptions NumericsWindow::options() const {
     CheckedRunOptions options;
-    options.judge.judge = static_cast<Judge>(m_judge->currentData().toInt());
+    const QVariant chosen = m_judge->currentData();
+    const bool plugin = chosen.userType() == QMetaType::QString;
+    options.judge.judge = plugin ? Judge::Plugin : static_cast<Judge>(chosen.toInt());
+    if (plugin) options.judge.plugin = chosen.toString().toStdString();
     return options;
+}
+
+/// Judges of plugins, which are asked what they give in processes of theirs, behind our own.
+void NumericsWindow::listJudges() {
+    askQueue<std::vector<PluginInfo>>(
+        this, m_lists, "plugins", m_listing,
+        [](const Progress&) -> Result<std::vector<PluginInfo>> { return installedPlugins(); },
+        [this](Result<std::vector<PluginInfo>> plugins) {
+            if (!plugins) return;
+            const QString before = m_judge->currentText();
+            for (int i = m_judge->count(); i-- > 0;)
+                if (m_judge->itemData(i).userType() == QMetaType::QString) m_judge->removeItem(i);
+            for (const PluginInfo& plugin : *plugins)
+                for (const PluginItem& item : plugin.items)
+                    if (plugin.on && plugin.problem.empty() && item.kind == "judge")
+                        m_judge->addItem(QString::fromStdString(item.summary + " (" + plugin.name + ")"),
+                                         QString::fromStdString(plugin.name + "." + item.name));
+            if (const int same = m_judge->findText(before); same >= 0) m_judge->setCurrentIndex(same);
+        });
+}
+
+void NumericsWindow::showEvent(QShowEvent* event) {
+    Window::showEvent(event);
+    listJudges();
 }
 
 void NumericsWindow::start() {

@@ -1,6 +1,7 @@
 #pragma once
 // The Numerics window: each value of the current graph beside the graph that it came from, in its dtypes and in f64;
 // what diverges first, and any value as a picture and as numbers.
+#include "cutaway/jobs.h"
 #include "ui/models/numerics_model.h"
 #include "ui/windows/window.h"
 
@@ -31,12 +32,14 @@ class NumericsWindow : public Window {
 
   protected:
     void resizeEvent(QResizeEvent* event) override;
+    void showEvent(QShowEvent* event) override;
 
   private:
     void arrange();
     QWidget* makeBar();
     void connectParts();
     CheckedRunOptions options() const;
+    void listJudges();
     void findFirst();
     void showState();
     void showNode(NodeKey node);
@@ -59,6 +62,8 @@ class NumericsWindow : public Window {
     ValueView* m_view;
     QSplitter* m_areas;
     bool m_following = false;  // the table shows what is current elsewhere
+    int m_listing = 0;
+    JobQueue m_lists;  // last, so that its thread ends first
 };
 
 }  // namespace cutaway::ui

@@ -1,6 +1,6 @@
 #include "engine/runtime/cpu/host_io.h"
 
-#include "engine/runtime/wire.h"
+#include "engine/runtime/plugin_io.h"
 
 namespace cutaway {
 namespace {
@@ -12,13 +12,7 @@ class Writer {
         each(program.kernels, [&](const HostKernel& kernel) { write(kernel); });
         each(program.constants, [&](const std::string& name) { m_out.text(name); });
         each(program.functions, [&](const HostFunction& function) { write(function); });
-        each(program.plugins, [&](const PluginLibrary& library) {
-            for (const std::string* text : {&library.name, &library.title, &library.file, &library.hash})
-                m_out.text(*text);
-            m_out.pod(library.stamp);
-            m_out.pod(library.index);
-            m_out.pod(library.starts);
-        });
+        each(program.plugins, [&](const PluginLibrary& library) { writePlugin(m_out, library); });
         m_out.pod(program.pluginLimits);
         return std::move(m_out.bytes);
     }
@@ -140,13 +134,7 @@ class Reader {
         m_in.each([&] { read(program.kernels.emplace_back()); });
         m_in.each([&] { program.constants.emplace_back(m_in.text()); });
         m_in.each([&] { read(program.functions.emplace_back(), program); });
-        m_in.each([&] {
-            PluginLibrary& library = program.plugins.emplace_back();
-            for (std::string* text : {&library.name, &library.title, &library.file, &library.hash}) *text = m_in.text();
-            library.stamp = m_in.pod<FileStamp>();
-            library.index = m_in.pod<uint64_t>();
-            library.starts = m_in.pod<bool>();
-        });
+        m_in.each([&] { program.plugins.push_back(readPlugin(m_in)); });
         program.pluginLimits = m_in.pod<PluginLimits>();
         if (m_in.failed()) return invalidInput("the host program is damaged");
         return program;

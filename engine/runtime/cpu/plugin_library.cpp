@@ -293,8 +293,8 @@ class PluginPlan final : public LibraryPlan {
     std::vector<SharedPlace> m_places;
 };
 
-Result<TensorList> computeByPlugin(const std::shared_ptr<PluginCalls>& calls, const Node& call,
-                                   const ValueSource& values) {
+Result<std::optional<TensorList>> computeByPlugin(const std::shared_ptr<PluginCalls>& calls, const Node& call,
+                                                  const ValueSource& values, std::string& refusal) {
     std::vector<std::string> params;
     for (const Param& param : call.op().schema()->params) params.push_back(param.name);
     const auto describe = [](const Tensor& tensor) {
@@ -303,9 +303,9 @@ Result<TensorList> computeByPlugin(const std::shared_ptr<PluginCalls>& calls, co
     TensorList results;
     std::vector<CallTensor> described;
     const auto add = [&](const ValueType& type) {
-        Dims sizes;
-        for (const SymInt& size : type.tensor()->sizes) sizes.push_back(size.value());
-        results.push_back(Tensor::empty(type.tensor()->dtype, sizes));
+        const TensorType& tensor = *type.tensor();
+        results.push_back(Tensor::empty(tensor.dtype, toInts(tensor.sizes),
+                                        allInts(tensor.strides) ? toInts(tensor.strides) : Dims()));
         described.push_back(describe(results.back()));
     };
     if (const TupleType* several = call.type().tuple())
@@ -320,13 +320,18 @@ Result<TensorList> computeByPlugin(const std::shared_ptr<PluginCalls>& calls, co
     for (size_t i = 0; i < operands.size(); ++i)
         operands[i].data = const_cast<void*>(values.valueOf(*owned.operands()[i]).at(0).data());
     for (size_t i = 0; i < places.size(); ++i) places[i].data = results[i].data();
-    const bool done = toldIfThrown([&] {
+    std::unique_ptr<LibraryPlan> plan;
+    const bool taken = toldIfThrown([&] {
         CtNeeds needs{};
-        const auto plan = PluginCalls::plan(calls, owned.call(), 1, needs);
-        plan->run({operands.data(), places.data(), nullptr, nullptr, nullptr});
+        plan = PluginCalls::plan(calls, owned.call(), 1, needs);
     });
-    if (!done) return Error{ErrorCode::ToolFailed, lastLibraryError(), call.name(), {}};
-    return results;
+    if (!taken) {
+        refusal = lastLibraryError();
+        return std::optional<TensorList>();
+    }
+    if (!toldIfThrown([&] { plan->run({operands.data(), places.data(), nullptr, nullptr, nullptr}); }))
+        return Error{ErrorCode::ToolFailed, lastLibraryError(), call.name(), {}};
+    return std::optional(std::move(results));
 }
 
 std::unique_ptr<LibraryPlan> PluginCalls::plan(const std::shared_ptr<PluginCalls>& calls, const CtCall& call,

@@ -62,10 +62,10 @@ class PluginCalls {
     std::vector<Area> m_areas;  // constants, operands, results
 };
 
-/// The value of a call of the interpreter's, its operands as they are there. Errors: the library does not take it; what
-/// became of its process.
-Result<TensorList> computeByPlugin(const std::shared_ptr<PluginCalls>& calls, const Node& call,
-                                   const ValueSource& values);
+/// The value of a call of the interpreter's, its operands as they are there, laid out as its type says. Nullopt: the
+/// library does not take it, and `refusal` says why. Errors: what became of its process.
+Result<std::optional<TensorList>> computeByPlugin(const std::shared_ptr<PluginCalls>& calls, const Node& call,
+                                                  const ValueSource& values, std::string& refusal);
 
 /// Of the last call on this thread: how long all but the library's own work took, in microseconds.
 double handedOverMicroseconds();

@@ -18,12 +18,22 @@ static int yes(const ct_host *host, const ct_call *call) {
     (void)host;
     return strcmp(operand(call)->dtype, "f32") == 0 ? CT_YES : CT_NO;
 }
+/* Where the element number `i`, row by row, lies. */
+static size_t place(const ct_tensor *tensor, size_t i) {
+    size_t at = 0, d;
+    for (d = tensor->rank; d-- > 0; i /= (size_t)tensor->sizes[d])
+        at += i % (size_t)tensor->sizes[d] * (size_t)tensor->strides[d];
+    return at;
+}
 static int relu(const ct_host *host, const ct_call *call) {
     const float *from = (const float *)(const void *)operand(call)->data.data;
     float *to = call->results[0]->memory;
     size_t i;
     (void)host;
-    for (i = 0; to && i < count(operand(call)); ++i) to[i] = from[i] > 0 ? from[i] : 0;
+    for (i = 0; to && i < count(operand(call)); ++i) {
+        const float x = from[place(operand(call), i)];
+        to[place(call->results[0], i)] = x > 0 ? x : 0;
+    }
     return CT_OK;
 }
 static int refuses(const ct_host *host, const ct_call *call) {
@@ -37,6 +47,12 @@ static int refuses_later(const ct_host *host, const ct_call *call) {
     (void)call;
     if (asked++ == 0 && getenv("CUTAWAY_TEST_LATER") == NULL) return CT_YES;
     host->say(host, "it has changed its mind");
+    return CT_NO;
+}
+/* Takes a size that only a run knows, and refuses it there. */
+static int refuses_known(const ct_host *host, const ct_call *call) {
+    if (operand(call)->sizes[0] < 0) return CT_YES;
+    host->say(host, "it has seen the size");
     return CT_NO;
 }
 static int silent(const ct_host *host, const ct_call *call) {
@@ -105,6 +121,7 @@ static int returns(const ct_host *host, const ct_call *call) {
 LIBRARY(good, yes, relu)
 LIBRARY(refuses, refuses, relu)
 LIBRARY(refuses_later, refuses_later, relu)
+LIBRARY(refuses_known, refuses_known, relu)
 LIBRARY(silent, silent, relu)
 LIBRARY(crashes_asked, crashes, relu)
 LIBRARY(crashes, yes, crashes)
@@ -124,7 +141,7 @@ static const ct_library *const libraries[] = {
     &library_good,    &library_refuses,        &library_refuses_later, &library_silent,     &library_crashes_asked,
     &library_crashes, &library_hangs,          &library_hangs_asked,   &library_ends,       &library_fails,
     &library_nans,    &library_writes_nothing, &library_writes_behind, &library_writes_far, &library_writes_operand,
-    &library_wrong,   &library_returns,        &library_no_function,   NULL};
+    &library_wrong,   &library_returns,        &library_no_function,   &library_refuses_known, NULL};
 static const ct_plugin plugin = {sizeof(ct_plugin), CT_ABI, 0, "libs", "1", "Libraries", NULL, NULL, NULL, NULL, NULL,
                                  NULL, NULL, libraries};
 const ct_plugin *cutaway_plugin(void) { return &plugin; }
