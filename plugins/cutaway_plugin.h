@@ -160,7 +160,7 @@ typedef struct ct_library {
 typedef struct ct_plugin {
     size_t size;
     uint32_t abi;       /* CT_ABI */
-    uint32_t processes; /* not 0: it starts processes; else none can be started */
+    uint32_t processes; /* not 0: it starts processes, 64 at a time; else none can be started */
     const char* name;   /* [a-z0-9_]+, by which users ask for it */
     const char* version;
     const char* summary;

@@ -9,7 +9,7 @@
         return "aten.mm.default" in graph
 
 A pass and a coloring return or report in the same way; what is raised becomes the call's failure. Cutaway runs the
-file as `python3 -I` in a process with limits, and `processes` says how many others it may start.
+file as `python3 -I` in a process with limits, and `processes` says whether it may start others.
 """
 import ctypes
 import runpy

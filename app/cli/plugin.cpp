@@ -37,10 +37,10 @@ Json jsonOf(const PluginInfo& info) {
                          {"patterns", item.patterns},
                          {"unit", item.unit},
                          {"operators", item.operators}});
-    return {{"name", info.name}, {"version", info.version}, {"summary", info.summary},
-            {"file", info.file}, {"from", info.from},       {"hash", info.hash},
-            {"on", info.on},     {"problem", info.problem}, {"rules", !info.rules.empty()},
-            {"gives", items}};
+    return {{"name", info.name},       {"version", info.version}, {"summary", info.summary},
+            {"file", info.file},       {"from", info.from},       {"hash", info.hash},
+            {"on", info.on},           {"problem", info.problem}, {"rules", !info.rules.empty()},
+            {"defines", info.defines}, {"gives", items}};
 }
 
 Result<int> listPlugins(const PluginArguments& arguments) {
@@ -63,6 +63,7 @@ Result<int> listPlugins(const PluginArguments& arguments) {
                 settings.remove_prefix(std::min(settings.size(), end + 1));
             }
         }
+        for (const std::string& schema : info.defines) print("    operator %s\n", schema.c_str());
         if (!info.rules.empty()) print("    rules\n");
         if (!info.problem.empty()) print("    it cannot be used: %s\n", info.problem.c_str());
     }
@@ -213,6 +214,7 @@ std::vector<JsonReport> pluginReports() {
                       {"on", "boolean: it is used"},
                       {"problem", "string: why it cannot be; empty if it can"},
                       {"rules", "boolean: it gives rules"},
+                      {"defines", Json::array({"string: an operator, with its parameters"})},
                       {"gives", Json::array({item})}};
     const Json folder{{"path", "string"},
                       {"from", "string: as a plugin's"},

@@ -304,7 +304,7 @@ Result<std::vector<PluginTrial>> checkPlugin(const std::string& file, const Prog
     return guarded([&]() -> Result<std::vector<PluginTrial>> {
         const auto start = std::chrono::steady_clock::now();
         CT_TRY(const PluginPointer plugin,
-               pluginOfFile(std::filesystem::absolute(file).lexically_normal().string(), "file"));
+               pluginOfFile(std::filesystem::absolute(file).lexically_normal().string(), kFromFile));
         return PluginCheck(plugin, progress).run(millisecondsSince(start) / 1000);
     });
 }

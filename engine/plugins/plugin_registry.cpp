@@ -11,6 +11,7 @@
 #include <set>
 
 #include "cutaway/words.h"
+#include "engine/rewrite/operator_text.h"
 #include "engine/rewrite/rule.h"
 #include "engine/support/files.h"
 #include "engine/support/hash.h"
@@ -109,8 +110,9 @@ std::string whyMisdescribed(const PluginInfo& info) {
     return {};
 }
 
-/// Definitions of operators as rules that write them out before anything else looks at the calls.
-std::string rulesOfOperators(std::string_view text) {
+/// Definitions of operators as rules that write them out before anything else looks at the calls; `defines`: what is
+/// defined, with its parameters.
+std::string rulesOfOperators(std::string_view text, std::vector<std::string>& defines) {
     std::string out;
     while (!text.empty()) {
         std::string_view line = text.substr(0, text.find('\n'));
@@ -122,6 +124,7 @@ std::string rulesOfOperators(std::string_view text) {
             continue;
         }
         const std::string call(line.substr(4, line.rfind(')') == std::string_view::npos ? 0 : line.rfind(')') - 3));
+        defines.push_back(visibleText(call));
         std::string name = call.substr(0, call.find('('));
         std::replace(name.begin(), name.end(), '.', '_');
         out += "rule define_" + name + "\n  place pre_grad_custom_pass\n  why it is what the operator computes\n" +
@@ -138,7 +141,7 @@ void readDescription(PluginInfo& info, const std::vector<std::string>& said) {
     info.summary = at(2);
     info.rules = at(3);
     info.startsProcesses = at(4) != "0" && !at(4).empty();
-    info.rules += rulesOfOperators(at(5));
+    info.rules += rulesOfOperators(at(5), info.defines);
     for (size_t i = 6; i + 6 <= said.size(); i += 6) {
         PluginItem item;
         item.kind = at(i);
@@ -200,6 +203,8 @@ PluginPointer load(const std::string& file, const std::string& from) {
         readDescription(info, reply->said);
         plugin->process->letStartProcesses(info.startsProcesses);
     }
+    if (const auto operators = readOperators(info.rules))
+        for (const OperatorText& one : *operators) info.defines.push_back(visibleText(one.schemaText));
     if (std::string wrong = whyMisdescribed(info); !wrong.empty()) {
         info.problem = std::move(wrong);
         if (!isName(info.name)) info.name = fs::path(file).stem().string();
@@ -223,11 +228,12 @@ std::map<std::pair<std::string, std::string>, Known>& known() {
 PluginInfo Plugin::now() const {
     PluginInfo out = info;
     if (process) {
-        const PluginProcess::Counts counts = process->counts();
+        PluginCounts counts = process->counts();
+        if (info.from != kFromFile) counts.add(pluginUse(info.file));
         out.calls = counts.calls;
         out.faults = counts.faults;
         out.milliseconds = counts.milliseconds;
-        out.lastFault = counts.lastFault;
+        out.lastFaults = std::move(counts.lastFaults);
     }
     return out;
 }
@@ -315,7 +321,7 @@ std::vector<PluginInfo> installedPlugins() {
 }
 
 Result<PluginInfo> pluginIn(const std::string& file) {
-    CT_TRY(const PluginPointer plugin, pluginOfFile(fs::absolute(file).lexically_normal().string(), "file"));
+    CT_TRY(const PluginPointer plugin, pluginOfFile(fs::absolute(file).lexically_normal().string(), kFromFile));
     return plugin->now();
 }
 

@@ -18,6 +18,8 @@ struct Plugin {
 };
 using PluginPointer = std::shared_ptr<const Plugin>;
 
+/// Of a file that is nobody's plugin yet: it is looked into, or checked.
+inline constexpr const char* kFromFile = "file";
 /// Of a file, as it is now: asked again only when the file is another.
 Result<PluginPointer> pluginOfFile(const std::string& file, const std::string& from);
 /// All that are installed, in the order of the folders; those with a problem, too.

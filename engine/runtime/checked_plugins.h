@@ -11,8 +11,8 @@
 namespace cutaway {
 
 struct CheckedPlugins {
-    std::optional<PluginLibrary> judge = {};            // of Judge::Plugin
-    std::map<NodeId, PluginLibrary> libraries = {};     // by the call that each computes
+    std::optional<PluginLibrary> judge = {};         // of Judge::Plugin
+    std::map<NodeId, PluginLibrary> libraries = {};  // by the call that each computes
 };
 
 /// `graph`: whose calls the libraries compute; a worker has its nodes by their order alone.

@@ -22,7 +22,7 @@ std::string judgedBytes(const Tensor& tensor) {
 PluginJudge::PluginJudge(PluginLibrary plugin, std::shared_ptr<PluginProcess> process)
     : m_plugin(std::move(plugin)), m_process(std::move(process)) {
     if (m_process) return;
-    m_process = std::make_shared<PluginProcess>(m_plugin.file, m_plugin.stamp);
+    m_process = std::make_shared<PluginProcess>(m_plugin.file, m_plugin.stamp, true);
     m_process->letStartProcesses(m_plugin.starts);
 }
 

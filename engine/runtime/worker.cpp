@@ -15,6 +15,7 @@
 #include "engine/runtime/checked.h"
 #include "engine/runtime/cpu/program_worker.h"
 #include "engine/runtime/cuda/requests.h"
+#include "engine/runtime/plugin_io.h"
 #include "engine/runtime/reference.h"
 #include "engine/runtime/sent_constants.h"
 #include "engine/runtime/worker_pool.h"
@@ -31,6 +32,7 @@ namespace {
 constexpr int kOutOfMemory = 70;
 constexpr size_t kBoardBytes = 4096;  // a page before the reply
 constexpr std::string_view kAnswered = ".";
+constexpr std::string_view kPlugins = "p";  // in front of what their calls took
 
 /// Weights are kept for later requests, but not a compiled program's, which gives them back once they are packed.
 bool keepsConstants(WorkerTask task) { return task == WorkerTask::Reference || task == WorkerTask::Checked; }
@@ -106,7 +108,8 @@ struct Worker::State {
             const double remaining = options.timeoutSeconds > 0 ? options.timeoutSeconds - seconds : kLook;
             const auto line = child.readLine(std::clamp(remaining, 0.0, kLook));
             if (line && *line == kAnswered) return true;
-            if (line && options.told) options.told(bytesOfHex(*line));
+            if (line && line->starts_with(kPlugins)) addPluginUse(bytesOfHex(line->substr(kPlugins.size())));
+            else if (line && options.told) options.told(bytesOfHex(*line));
             // What it has said is read to its end even when it has ended.
             if (!line && (!child.running() || line.error().code != ErrorCode::Limit)) {
                 end = child.wait();
@@ -233,10 +236,11 @@ Result<Message> askWorker(WorkerTask task, std::string_view doing, std::string_v
     }
 }
 
-void tell(std::string_view bytes) {
+namespace {
+void sayInHex(std::string_view mark, std::string_view bytes) {
     static constexpr char kDigits[] = "0123456789abcdef";
-    std::string line;
-    line.reserve(2 * bytes.size() + 1);
+    std::string line(mark);
+    line.reserve(line.size() + 2 * bytes.size() + 1);
     for (const char byte : bytes) {
         line.push_back(kDigits[static_cast<unsigned char>(byte) >> 4]);
         line.push_back(kDigits[static_cast<unsigned char>(byte) & 15]);
@@ -245,6 +249,9 @@ void tell(std::string_view bytes) {
     std::fwrite(line.data(), 1, line.size(), stdout);
     std::fflush(stdout);
 }
+}  // namespace
+
+void tell(std::string_view bytes) { sayInHex({}, bytes); }
 
 namespace {
 
@@ -348,6 +355,7 @@ int workerMain(int argc, char** argv) {
         if (asked->descriptors.size() < 2) return invalidInput("a request comes with two descriptors or three");
         const auto task = static_cast<WorkerTask>(asked->byte);
         CT_TRY_VOID(serve(task, asked->descriptors, left));
+        if (const std::string use = takenPluginUse(); !use.empty()) sayInHex(kPlugins, use);
         // While its program reads the answer. After loading there is much, and the first run is waiting.
         const bool first = task == WorkerTask::Load;
         if (first) returnFreeMemory();

@@ -18,10 +18,11 @@
 namespace cutaway {
 namespace {
 
-constexpr int64_t kMostFiles = 8;  // of the largest size, that a plugin may leave
-constexpr const char* kWroteMuch = "wrote too much";
+constexpr int64_t kMostFiles = 8;  // of the largest size, that a plugin may write
 constexpr size_t kMostWhyBytes = 4096, kMostSaidBytes = size_t{64} << 10;
 constexpr double kEndSeconds = 1;  // from a closed connection to the end of its process
+/// How often it is looked at while it works; more often where it may start others, which may start others.
+constexpr double kLookSeconds = 0.1, kLookAtMany = 0.01;
 
 std::mutex s_limitsMutex;
 std::optional<PluginLimits> s_limits;
@@ -62,38 +63,6 @@ std::optional<std::vector<std::string>> textsOf(std::string_view bytes) {
         bytes.remove_prefix(*size);
     }
     return bytes.empty() ? std::optional(std::move(texts)) : std::nullopt;
-}
-
-bool isDead(int process) {
-    std::ifstream file("/proc/" + std::to_string(process) + "/stat");
-    std::string text;
-    std::getline(file, text);
-    const size_t end = text.rfind(')');
-    return end == std::string::npos || end + 2 >= text.size() || text[end + 2] == 'Z' || text[end + 2] == 'X';
-}
-
-/// Each thread has children of its own. True if one was alive.
-bool killChildren(int process) {
-    bool found = false;
-    std::error_code error;
-    for (std::filesystem::directory_iterator at("/proc/" + std::to_string(process) + "/task", error), last;
-         !error && at != last; at.increment(error)) {
-        std::ifstream file(at->path() / "children");
-        for (int child = 0; file >> child;) {
-            if (isDead(child)) continue;
-            found = true;
-            ::kill(child, SIGSTOP);  // it starts nothing more while its own are looked for
-            killChildren(child);
-            ::kill(child, SIGKILL);
-        }
-    }
-    return found;
-}
-/// What one of them left when it was killed comes to the process itself, and is found the next time.
-void killDescendants(int process) {
-    constexpr int kMostRounds = 100;
-    for (int round = 0; round < kMostRounds && killChildren(process); ++round) {
-    }
 }
 
 /// Of the files in a folder and below it.
@@ -150,7 +119,7 @@ Result<void> PluginProcess::start() {
     const PluginLimits limits = m_limits = pluginLimits();
     ProcessOptions options;
     options.argv = {program, m_file, std::to_string(kSanitized ? 0 : limits.memoryBytes),
-                    std::to_string(limits.fileBytes), m_mayStart ? "1" : "0"};
+                    std::to_string(limits.fileBytes), std::to_string(m_mayStart ? limits.processes : 0)};
     options.workingDirectory = m_folder->path().string();
     options.wallSeconds = 0;  // each call has its own
     options.outputLimit = static_cast<size_t>(limits.resultBytes) + (size_t{1} << 20);
@@ -159,20 +128,41 @@ Result<void> PluginProcess::start() {
     options.environment = {{"TMPDIR", m_folder->path().string()}};
     CT_TRY(ChildProcess child, startLasting(options));
     m_child.emplace(std::move(child));
+    m_tree.emplace(m_child->pid());
+    m_written = m_replied = 0;
+    m_looked = std::chrono::steady_clock::now();
     return {};
+}
+
+/// Why it has to be ended: files of too many bytes, also those that are gone again, or too many processes.
+std::optional<Error> PluginProcess::lookAtIt() {
+    m_looked = std::chrono::steady_clock::now();
+    const int64_t most = kMostFiles * m_limits.fileBytes;
+    const int64_t written = m_tree->writtenBytes() - m_written - m_replied;
+    if (written > most || bytesBelow(m_folder->path()) > most)
+        return Error{ErrorCode::ToolFailed,
+                     std::string("wrote more than ") + std::to_string(most) + " bytes together and was ended",
+                     {},
+                     {}};
+    if (m_mayStart && m_tree->others() > m_limits.processes)
+        return Error{ErrorCode::ToolFailed,
+                     "had more than " + std::to_string(m_limits.processes) + " processes at a time and was ended",
+                     {},
+                     {}};
+    return std::nullopt;
 }
 
 /// Ends it with all that it has started, which may have left its group: orphans of such a process become its children.
 void PluginProcess::end() {
-    if (m_child && m_mayStart) killDescendants(m_child->pid());
+    if (m_child && m_mayStart) m_tree->endOthers();
     m_child.reset();
     m_folder.reset();  // with all that it left there
 }
 
 /// What has become of the process, in words.
 Error PluginProcess::gone(double limit, const Error& error) {
-    const bool wroteMuch = error.message == kWroteMuch, ended = error.code != ErrorCode::Limit && !wroteMuch;
-    if (m_mayStart) killDescendants(m_child->pid());
+    const bool ended = error.code != ErrorCode::Limit;
+    if (m_mayStart) m_tree->endOthers();
     bool closed = false;  // the connection alone, and the process lives
     if (ended) {
         const auto start = std::chrono::steady_clock::now();
@@ -183,10 +173,7 @@ Error PluginProcess::gone(double limit, const Error& error) {
     m_child.reset();
     m_folder.reset();
     Error out{ErrorCode::ToolFailed, {}, {}, {}};
-    if (wroteMuch) {
-        out.message = "wrote files of more than " + std::to_string(kMostFiles * m_limits.fileBytes) +
-                      " bytes together and was ended";
-    } else if (!ended) {
+    if (!ended) {
         out.code = ErrorCode::Limit;
         out.message = "did not answer within " + seconds(limit) + " and was ended";
     } else if (closed) {
@@ -211,12 +198,13 @@ Result<std::vector<std::string>> PluginProcess::exchange(const std::string& requ
         end();
         return written.error();
     }
+    const double look = m_mayStart ? kLookAtMany : kLookSeconds;
+    std::optional<Error> broken;  // a limit, for which it is ended at once
     const auto read = [&](size_t count) -> Result<std::string> {
         while (true) {
-            auto bytes = m_child->readBytes(count, std::min(0.1, std::max(left(), 0.0)));
+            auto bytes = m_child->readBytes(count, std::min(look, std::max(left(), 0.0)));
             if (bytes || bytes.error().code != ErrorCode::Limit) return bytes;
-            if (bytesBelow(m_folder->path()) > kMostFiles * m_limits.fileBytes)
-                return Error{ErrorCode::ToolFailed, kWroteMuch, {}, {}};
+            if ((broken = lookAtIt())) return *broken;
             if (stopped && stopped()) return Error{ErrorCode::Cancelled, "the call was stopped", {}, {}};
             if (left() <= 0) return bytes;
         }
@@ -233,7 +221,16 @@ Result<std::vector<std::string>> PluginProcess::exchange(const std::string& requ
                          {},
                          {}};
         }
+        m_replied += static_cast<int64_t>(sizeof size + size);
         head = read(size);
+    }
+    if (head && (m_mayStart || millisecondsSince(m_looked) > 1000 * kLookSeconds)) {
+        broken = lookAtIt();
+        if (!broken) m_written = m_tree->writtenBytes(), m_replied = 0;
+    }
+    if (broken) {
+        end();
+        return *broken;
     }
     if (!head) {
         if (head.error().code != ErrorCode::Cancelled) return gone(limit, head.error());
@@ -251,7 +248,7 @@ Result<PluginReply> PluginProcess::call(const PluginCall& call, const Stopped& s
     const auto answer = [&]() -> Result<PluginReply> {
         const PluginLimits now = pluginLimits();
         const bool sameLimits = now.memoryBytes == m_limits.memoryBytes && now.fileBytes == m_limits.fileBytes &&
-                                now.resultBytes == m_limits.resultBytes;
+                                now.resultBytes == m_limits.resultBytes && now.processes == m_limits.processes;
         if (m_child && (!sameLimits || !m_child->running())) end();
         if (FileStamp::of(m_file) != m_stamp) {
             end();
@@ -260,12 +257,14 @@ Result<PluginReply> PluginProcess::call(const PluginCall& call, const Stopped& s
                          m_file,
                          {"compile again: then the plugin is read anew"}};
         }
+        if (m_child && m_mayStart) m_tree->goOn();
         if (!m_child) CT_TRY_VOID(start());
         const std::string index = std::to_string(call.index);
         std::vector<std::string_view> texts = {call.kind, index, call.file, call.work};
         texts.insert(texts.end(), call.settings.begin(), call.settings.end());
         const double limit = call.seconds > 0 ? call.seconds : pluginLimits().seconds;
         CT_TRY(std::vector<std::string> reply, exchange(messageOf(texts), limit, stopped));
+        if (m_mayStart) m_tree->stop();  // nothing goes on between calls, when nobody looks
         if (reply[0] == "failed")
             return Error{
                 ErrorCode::ToolFailed,
@@ -279,15 +278,24 @@ Result<PluginReply> PluginProcess::call(const PluginCall& call, const Stopped& s
         return out;
     };
     Result<PluginReply> reply = answer();
-    const std::lock_guard counting(m_countsMutex);
-    if (call.kind != "describe") ++m_counts.calls;
-    m_counts.milliseconds += millisecondsSince(begin);
-    if (reply || reply.error().code == ErrorCode::Cancelled) return reply;
+    PluginCounts counts;
+    counts.calls = call.kind != "describe";
+    counts.milliseconds = millisecondsSince(begin);
+    if (reply || reply.error().code == ErrorCode::Cancelled) {
+        count(counts);
+        return reply;
+    }
     Error error = reply.error();
     error.message = call.name + " " + error.message;
-    ++m_counts.faults;
-    m_counts.lastFault = error.message;
+    counts.addFault(error.message);
+    count(counts);
     return error;
+}
+
+void PluginProcess::count(const PluginCounts& counts) {
+    if (m_shared) return addPluginUse(m_file, counts);
+    const std::lock_guard counting(m_countsMutex);
+    m_counts.add(counts);
 }
 
 void PluginProcess::letStartProcesses(bool may) {
@@ -306,7 +314,7 @@ int64_t PluginProcess::residentBytes() const {
     return resident * ::sysconf(_SC_PAGESIZE);
 }
 
-PluginProcess::Counts PluginProcess::counts() const {
+PluginCounts PluginProcess::counts() const {
     const std::lock_guard lock(m_countsMutex);
     return m_counts;
 }

@@ -1,5 +1,6 @@
 #pragma once
 // A plugin in its own process, which is started when it is first called and kept for later calls.
+#include <chrono>
 #include <functional>
 #include <mutex>
 #include <optional>
@@ -8,7 +9,9 @@
 
 #include "cutaway/plugins.h"
 #include "engine/support/file_stamp.h"
+#include "engine/support/plugin_use.h"
 #include "engine/support/process.h"
+#include "engine/support/process_tree.h"
 #include "engine/support/temp_dir.h"
 
 namespace cutaway {
@@ -32,8 +35,10 @@ using Stopped = std::function<bool()>;
 
 class PluginProcess {
   public:
-    /// `stamp`: of the file when it was read. No other one is run in its place.
-    PluginProcess(std::string file, const FileStamp& stamp) : m_file(std::move(file)), m_stamp(stamp) {}
+    /// `stamp`: of the file when it was read. No other one is run in its place. `shared`: what calls take is counted
+    /// with that of all such processes of the file (plugin_use.h), in place of counts().
+    PluginProcess(std::string file, const FileStamp& stamp, bool shared = false)
+        : m_file(std::move(file)), m_stamp(stamp), m_shared(shared) {}
     ~PluginProcess() { end(); }
 
     /// One call at a time, of any thread. Errors name the call and what happened: the plugin says that it failed, or
@@ -43,12 +48,7 @@ class PluginProcess {
     void letStartProcesses(bool may);
     /// Descriptors of this program that the process has, under the same numbers; before the first call.
     void lend(std::vector<int> descriptors) { m_lent = std::move(descriptors); }
-    struct Counts {
-        int calls = 0, faults = 0;
-        double milliseconds = 0;
-        std::string lastFault;
-    };
-    Counts counts() const;
+    PluginCounts counts() const;
     /// What the process holds of memory now; 0 while there is none.
     int64_t residentBytes() const;
     const FileStamp& stamp() const { return m_stamp; }
@@ -58,16 +58,22 @@ class PluginProcess {
     void end();
     Result<std::vector<std::string>> exchange(const std::string& request, double seconds, const Stopped& stopped);
     Error gone(double seconds, const Error& error);
+    void count(const PluginCounts& counts);
+    std::optional<Error> lookAtIt();
 
     std::string m_file;
     FileStamp m_stamp;
     mutable std::mutex m_mutex, m_countsMutex;
     std::optional<TempDir> m_folder;
     std::optional<ChildProcess> m_child;
-    bool m_mayStart = false;
+    bool m_shared = false, m_mayStart = false;
+    std::optional<ProcessTree> m_tree;  // of m_child
+    int64_t m_written = 0;              // by it and what it has started, when that was looked at between two calls
+    int64_t m_replied = 0;              // of that, answers; since then
+    std::chrono::steady_clock::time_point m_looked;
     std::vector<int> m_lent;
     PluginLimits m_limits;  // of the process
-    Counts m_counts;
+    PluginCounts m_counts;
 };
 
 }  // namespace cutaway

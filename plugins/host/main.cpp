@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <climits>
@@ -11,11 +12,14 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <string>
 
 #include "plugins/host/limits.h"
 #include "plugins/host/serve.h"
+
+namespace fs = std::filesystem;
 
 namespace {
 
@@ -29,6 +33,20 @@ rlim_t addressSpaceNow() {
     rlim_t pages = 0;
     file >> pages;
     return pages * static_cast<rlim_t>(::sysconf(_SC_PAGESIZE));
+}
+
+/// Processes of the user, each thread counted, as RLIMIT_NPROC has it.
+rlim_t tasksOfUser() {
+    rlim_t tasks = 0;
+    std::error_code error;
+    for (fs::directory_iterator at("/proc", error), last; !error && at != last; at.increment(error)) {
+        struct stat facts {};
+        if (::stat(at->path().c_str(), &facts) != 0 || facts.st_uid != ::getuid()) continue;
+        std::error_code gone;
+        for (fs::directory_iterator task(at->path() / "task", gone), end; !gone && task != end; task.increment(gone))
+            ++tasks;
+    }
+    return tasks;
 }
 
 bool endsWith(const std::string& text, const std::string& end) {
@@ -75,8 +93,12 @@ int main(int argc, char** argv) {
     ::dup2(STDERR_FILENO, STDOUT_FILENO);
     limit(RLIMIT_CORE, 0);
     limit(RLIMIT_FSIZE, fileSize);
-    ::signal(SIGXFSZ, SIG_DFL);                             // which Cutaway's programs ignore
-    if (processes > 0) ::prctl(PR_SET_CHILD_SUBREAPER, 1);  // what it leaves is found, and ended with it
+    ::signal(SIGXFSZ, SIG_DFL);  // which Cutaway's programs ignore
+    if (processes > 0) {
+        ::prctl(PR_SET_CHILD_SUBREAPER, 1);  // what it leaves is found, and ended with it
+        // Cutaway counts them, too: the system lets those of root be.
+        limit(RLIMIT_NPROC, tasksOfUser() + processes);
+    }
     // Where the kernel has no such thing, each file's size is limited, as ever.
     if (processes == 0) static_cast<void>(keepWritesInFolder());
     const bool python = endsWith(file, ".py");

@@ -3,6 +3,8 @@
 
 #include <QAbstractItemModelTester>
 #include <QLabel>
+#include <QPlainTextEdit>
+#include <QRegularExpression>
 #include <QTableView>
 
 #include "cutaway/session.h"
@@ -25,6 +27,7 @@ class PluginsWindowTest : public QObject, testing::SessionWindowFixture {
     QModelIndex at(int row, int column) { return table().model()->index(row, column); }
     QString cell(int row, int column) { return at(row, column).data().toString(); }
     QString said() { return window().findChild<QLabel*>()->text(); }
+    QString details() { return window().findChild<QPlainTextEdit*>()->toPlainText(); }
     int rows() { return table().model()->rowCount(); }
     void click(const QString& text) { QTest::mouseClick(buttonOf(window(), text), Qt::LeftButton); }
 
@@ -69,6 +72,12 @@ class PluginsWindowTest : public QObject, testing::SessionWindowFixture {
         QVERIFY(cell(2, PluginsModel::Calls).toInt() > 0 && !cell(2, PluginsModel::Time).isEmpty());
         table().selectRow(2);
         QVERIFY2(said().contains("pass crash: its process was killed by signal 11"), qPrintable(said()));
+        const QString now = QTime::currentTime().toString("HH:");
+        QVERIFY2(QRegularExpression("faults: [1-9]\\d*\n" + now +
+                                    "\\d\\d:\\d\\d  plugin misbehaves 1, pass crash: its process")
+                     .match(details())
+                     .hasMatch(),
+                 qPrintable(details()));
         picture("plugins");
 
         table().selectRow(1);
@@ -84,6 +93,49 @@ class PluginsWindowTest : public QObject, testing::SessionWindowFixture {
         QVERIFY(table().model()->setData(at(1, PluginsModel::Plugin), Qt::Checked, Qt::CheckStateRole));
         QTRY_VERIFY_WITH_TIMEOUT(session.compile(*parseRequest("--plugin fuse_addcmul")).has_value(),
                                  testing::kEnginePatience);
+    }
+
+    /// Operators that it defines, by definitions in C's form and in rules'; what a worker's calls took counts, too.
+    void whatItDefinesAndTakes() {
+        QCOMPARE(m_plugins.build(PluginsFolder::data("libraries.c"), "libs.so", {"-lm"}), QString());
+        m_plugins.write("defines.py", R"py(from cutaway_plugin import plugin
+mine = plugin("defines", "1", "Defines two", operators="""def mylib.scale_add.default(x, y):
+    return x * 2 + y
+""", rules="""
+operator mylib::half(Tensor x) -> Tensor
+  why it is what the kernel computes
+  computes
+    return x * 0.5
+""")
+)py");
+        const auto rowOf = [&](const QString& name) {
+            for (int row = 0; row < rows(); ++row)
+                if (cell(row, PluginsModel::Plugin) == name) return row;
+            return -1;
+        };
+        click("Refresh");
+        QTRY_VERIFY_WITH_TIMEOUT(rowOf("defines") >= 0, testing::kEnginePatience);
+        table().selectRow(rowOf("defines"));
+        for (const char* line : {"operator mylib.scale_add.default(x, y)", "operator mylib::half(Tensor x) -> Tensor"})
+            QVERIFY2(details().contains(line), qPrintable(details()));
+
+        Session session;
+        QCOMPARE(
+            testing::openText(
+                session, "def forward(x: \"f32[4]\"):\n    a: \"f32[4]\" = aten.relu.default(x)\n    return (a,)\n"),
+            QString());
+        RunOptions options;
+        options.backend = Backend::Cpu;
+        for (const char* library : {"good", "crashes"}) {
+            const auto run = session.compile(*parseRequest(std::string("--plugin libs.") + library));
+            static_cast<void>(session.run(*run, options));
+        }
+        click("Refresh");
+        const QString fault = "plugin libs 1, library crashes: its process was killed by signal 11";
+        QTRY_VERIFY_WITH_TIMEOUT((table().selectRow(rowOf("libs")), details().contains(fault)),
+                                 testing::kEnginePatience);
+        QVERIFY(cell(rowOf("libs"), PluginsModel::Calls).toInt() >= 4);  // asked, asked in the worker, computed; twice
+        QCOMPARE(cell(rowOf("libs"), PluginsModel::Faults), "1");
     }
 
     /// What a colouring says lies over the graph that is on show, and goes with another click.

@@ -1,5 +1,7 @@
 #include "ui/models/plugins_model.h"
 
+#include <QDateTime>
+
 #include "ui/models/units.h"
 
 namespace cutaway::ui {
@@ -17,11 +19,31 @@ QString pluginToolTip(const PluginInfo& plugin) {
         lines << QString::fromStdString(item.kind + " " + item.name + ": " + item.summary +
                                         (item.place.empty() ? "" : " (" + item.place + ")"));
     if (!plugin.problem.empty()) lines << QString::fromStdString(plugin.problem);
-    if (!plugin.lastFault.empty()) lines << QString::fromStdString(plugin.lastFault);
+    if (!plugin.lastFaults.empty()) lines << QString::fromStdString(plugin.lastFaults.back().sentence);
     return lines.join(QChar('\n'));
 }
 
 }  // namespace
+
+QString pluginDetails(const PluginInfo& plugin) {
+    QStringList lines{QString::fromStdString(plugin.file)};
+    for (const PluginItem& item : plugin.items) {
+        lines << QString::fromStdString(item.kind + " " + item.name + ": " + item.summary);
+        for (const std::string* more : {&item.place, &item.patterns, &item.unit, &item.operators})
+            if (!more->empty()) lines << QStringLiteral("    ") + QString::fromStdString(*more);
+    }
+    for (const std::string& schema : plugin.defines)
+        lines << PluginsModel::tr("operator %1").arg(QString::fromStdString(schema));
+    if (plugin.startsProcesses) lines << PluginsModel::tr("It may start processes.");
+    lines << PluginsModel::tr("calls: %1, time: %2, faults: %3")
+                 .arg(plugin.calls)
+                 .arg(durationText(plugin.milliseconds))
+                 .arg(plugin.faults);
+    for (auto fault = plugin.lastFaults.rbegin(); fault != plugin.lastFaults.rend(); ++fault)
+        lines << QDateTime::fromMSecsSinceEpoch(fault->milliseconds).toString(QStringLiteral("HH:mm:ss  ")) +
+                     QString::fromStdString(fault->sentence);
+    return lines.join(QChar('\n'));
+}
 
 QString givesText(const PluginInfo& plugin) {
     QStringList items;

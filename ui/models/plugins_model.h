@@ -35,5 +35,8 @@ class PluginsModel : public QAbstractTableModel {
 
 /// "pass fuse, rules".
 QString givesText(const PluginInfo& plugin);
+/// All that is known of it, a line each: what it gives, the operators that it defines, what its calls took, and what
+/// went wrong, the latest first.
+QString pluginDetails(const PluginInfo& plugin);
 
 }  // namespace cutaway::ui

@@ -2,7 +2,9 @@
 
 #include <QHBoxLayout>
 #include <QLabel>
+#include <QPlainTextEdit>
 #include <QPushButton>
+#include <QSplitter>
 #include <QVBoxLayout>
 #include <algorithm>
 
@@ -16,6 +18,7 @@ PluginsWindow::PluginsWindow(const WindowRow& tableRow, const WindowParts& parts
       m_model(*new PluginsModel(this)),
       m_table(makeList(m_model, PluginsModel::SortRole, tr("Installed plugins"))),
       m_state(new QLabel),
+      m_details(new QPlainTextEdit),
       m_refresh(new QPushButton(tr("Refresh"))),
       m_check(new QPushButton(tr("Check"))),
       m_color(new QPushButton(tr("Colour the Graph"))),
@@ -24,6 +27,9 @@ PluginsWindow::PluginsWindow(const WindowRow& tableRow, const WindowParts& parts
     m_table->setSelectionMode(QAbstractItemView::SingleSelection);
     m_state->setWordWrap(true);
     m_state->setTextInteractionFlags(Qt::TextSelectableByMouse);
+    m_details->setReadOnly(true);
+    m_details->setTabChangesFocus(true);
+    m_details->setAccessibleName(tr("What the plugin gives, and its faults"));
     m_refresh->setToolTip(tr("Look into the folders again"));
     m_color->setToolTip(
         tr("What the plugin says of the nodes of the graph on show; again: the next colouring, or none"));
@@ -36,7 +42,13 @@ PluginsWindow::PluginsWindow(const WindowRow& tableRow, const WindowParts& parts
     row->addStretch(1);
     column->addLayout(row);
     column->addWidget(m_state);
-    column->addWidget(m_table, 1);
+    auto* areas = new QSplitter(Qt::Vertical);
+    areas->addWidget(m_table);
+    areas->addWidget(m_details);
+    areas->setChildrenCollapsible(false);
+    areas->setStretchFactor(0, 3);
+    areas->setStretchFactor(1, 2);
+    column->addWidget(areas, 1);
     setWidget(page);
     setFocusProxy(m_table);
 
@@ -176,7 +188,7 @@ void PluginsWindow::follow() {
     if (m_cancel) lines << tr("Checking %1…").arg(m_checking);
     else if (!m_said.isEmpty()) lines << m_said;
     else if (plugin && !plugin->problem.empty()) lines << QString::fromStdString(plugin->problem);
-    else if (plugin && !plugin->lastFault.empty()) lines << QString::fromStdString(plugin->lastFault);
+    else if (plugin && !plugin->lastFaults.empty()) lines << QString::fromStdString(plugin->lastFaults.back().sentence);
     else if (plugin) lines << QString::fromStdString(plugin->summary);
     if (lines.isEmpty() && m_model.rowCount() == 0) {
         lines << tr("Plugins add passes, rules, importers, oracles and colourings. They are looked for in:");
@@ -185,6 +197,9 @@ void PluginsWindow::follow() {
                          QChar(')');
         lines << tr("`cutaway-cli plugin new` writes one to start from.");
     }
+    const QString details = plugin ? pluginDetails(*plugin) : QString();
+    if (m_details->toPlainText() != details) m_details->setPlainText(details);
+    m_details->setVisible(plugin != nullptr);
     m_state->setText(lines.join(QChar('\n')));
     m_state->setVisible(!lines.isEmpty());
 }

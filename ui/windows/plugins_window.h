@@ -7,6 +7,7 @@
 #include "ui/windows/window.h"
 
 class QLabel;
+class QPlainTextEdit;
 class QPushButton;
 class QTableView;
 
@@ -35,6 +36,7 @@ class PluginsWindow : public Window {
     PluginsModel& m_model;  // a child, not a member: the view still asks it while this window closes
     QTableView* m_table;
     QLabel* m_state;
+    QPlainTextEdit* m_details;
     QPushButton *m_refresh, *m_check, *m_color;
     QString m_said, m_checking;
     std::string m_colored;  // the colouring that is on the graph

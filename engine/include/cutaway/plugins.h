@@ -24,27 +24,34 @@ struct PluginItem {
     std::string unit;       // of a colouring
     std::string operators;  // of a library: full names, with spaces between
 };
+/// What went wrong in a call.
+struct PluginFault {
+    int64_t milliseconds = 0;  // when, since 1970
+    std::string sentence;
+};
 struct PluginInfo {
     std::string file, from;  // its path; "CUTAWAY_PLUGINS", "user" or "site"
     std::string name, version, summary;
     std::string hash;  // of the file
     std::string rules;
+    std::vector<std::string> defines;  // schemas of operators, or their names with parameters
     std::vector<PluginItem> items;
     bool startsProcesses = false;
     bool on = true;
     std::string problem;  // why it cannot be used; empty if it can
-    // Since this program began:
+    // Since this program began, in its workers, too:
     int calls = 0, faults = 0;
     double milliseconds = 0;
-    std::string lastFault;
+    std::vector<PluginFault> lastFaults;  // from the earliest on
 };
 
 /// Of one call, but for oracles, whose time is the search's.
 struct PluginLimits {
     double seconds = 30;                       // the variable CUTAWAY_PLUGIN_SECONDS says another
     int64_t memoryBytes = int64_t{4} << 30;    // beside what the empty process takes
-    int64_t fileBytes = int64_t{64} << 20;     // of each file that it writes
+    int64_t fileBytes = int64_t{64} << 20;     // of each file that it writes; eight times that of all together
     int64_t resultBytes = int64_t{256} << 20;  // of what it returns
+    int64_t processes = 64;                    // at a time, of one that may start them
 };
 PluginLimits pluginLimits();
 /// For all calls from now on.

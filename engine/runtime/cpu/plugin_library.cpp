@@ -156,7 +156,7 @@ Result<std::shared_ptr<PluginCalls>> PluginCalls::create(PluginLibrary library) 
 }
 
 PluginCalls::PluginCalls(PluginLibrary library, std::vector<Area> areas)
-    : m_library(std::move(library)), m_process(m_library.file, m_library.stamp), m_areas(std::move(areas)) {
+    : m_library(std::move(library)), m_process(m_library.file, m_library.stamp, true), m_areas(std::move(areas)) {
     std::vector<int> lent;
     for (const Area& area : m_areas) lent.push_back(area.lent);
     m_process.lend(std::move(lent));
