@@ -8,6 +8,7 @@
 #include "engine/ir/infer.h"
 #include "engine/ir/verify.h"
 #include "engine/ops/alias.h"
+#include "engine/plugins/graph_calls.h"
 #include "engine/plugins/rewrite_groups.h"
 #include "engine/rewrite/graph_order.h"
 #include "engine/text/print.h"
@@ -135,12 +136,18 @@ class GroupEditor {
             if (key == name) return body.get();
         return m_module.subgraph(name);
     }
-    /// A graph that is added takes another one's place in a call: what else would hold it to what the call needs?
-    Result<void> checkAdded(const Node* old, const Node& parsed) const {
+    bool namesAdded(const Node& parsed) const {
+        return std::any_of(m_bodies.begin(), m_bodies.end(), [&](const auto& body) {
+            return std::any_of(parsed.args().begin(), parsed.args().end(),
+                               [&](const Argument& arg) { return namesGraph(arg, body.first); });
+        });
+    }
+    /// A graph that is added takes another one's place in a call that there was.
+    Result<void> checkAdded(const Node& old, const Node& parsed) const {
         for (const auto& [name, body] : m_bodies)
             for (size_t i = 0; i < parsed.args().size(); ++i) {
                 if (!namesGraph(parsed.args()[i], name)) continue;
-                const auto* was = old && i < old->args().size() ? old->args()[i].get<SubgraphRef>() : nullptr;
+                const auto* was = i < old.args().size() ? old.args()[i].get<SubgraphRef>() : nullptr;
                 const Module* const before = was ? bodyOf(was->name) : nullptr;
                 if (before == nullptr)
                     return invalidInput("it adds the graph '" + name + "', which takes no other's place",
@@ -169,8 +176,9 @@ class GroupEditor {
             Node* node = nullptr;
             if (parsed->isCall()) {
                 std::vector<Argument> args = argumentsOf(*parsed);
-                CT_TRY_VOID(checkAdded(nullptr, *parsed));
-                CT_TRY(ValueType type, typeOf(*parsed, args));
+                CT_TRY(ValueType type, namesAdded(*parsed) ? typeOfGraphCall(parsed->op().name(), args, parsed->name(),
+                                                                             [&](auto name) { return bodyOf(name); })
+                                                           : typeOf(*parsed, args));
                 node = &m_graph.call(parsed->op(), std::move(args), std::move(type), before, parsed->name(),
                                      keywordsOf(*parsed));
             } else {
@@ -198,7 +206,7 @@ class GroupEditor {
                 continue;
             }
             std::vector<Argument> args = argumentsOf(*parsed);
-            CT_TRY_VOID(checkAdded(old, *parsed));
+            CT_TRY_VOID(checkAdded(*old, *parsed));
             CT_TRY(ValueType type, typeOf(*parsed, args));
             if (type.isOpaque()) type = old->type();  // of a call of graphs, which its readers' lines say
             const bool same = sameMemory(old->type(), type);

@@ -27,6 +27,13 @@ QString pluginToolTip(const PluginInfo& plugin) {
 
 QString pluginDetails(const PluginInfo& plugin) {
     QStringList lines{QString::fromStdString(plugin.file)};
+    lines << PluginsModel::tr("calls: %1, time: %2, faults: %3")
+                 .arg(plugin.calls)
+                 .arg(durationText(plugin.milliseconds))
+                 .arg(plugin.faults);
+    for (auto fault = plugin.lastFaults.rbegin(); fault != plugin.lastFaults.rend(); ++fault)
+        lines << QDateTime::fromMSecsSinceEpoch(fault->milliseconds).toString(QStringLiteral("HH:mm:ss  ")) +
+                     QString::fromStdString(fault->sentence);
     for (const PluginItem& item : plugin.items) {
         lines << QString::fromStdString(item.kind + " " + item.name + ": " + item.summary);
         for (const std::string* more : {&item.place, &item.patterns, &item.unit, &item.operators})
@@ -35,13 +42,6 @@ QString pluginDetails(const PluginInfo& plugin) {
     for (const std::string& schema : plugin.defines)
         lines << PluginsModel::tr("operator %1").arg(QString::fromStdString(schema));
     if (plugin.startsProcesses) lines << PluginsModel::tr("It may start processes.");
-    lines << PluginsModel::tr("calls: %1, time: %2, faults: %3")
-                 .arg(plugin.calls)
-                 .arg(durationText(plugin.milliseconds))
-                 .arg(plugin.faults);
-    for (auto fault = plugin.lastFaults.rbegin(); fault != plugin.lastFaults.rend(); ++fault)
-        lines << QDateTime::fromMSecsSinceEpoch(fault->milliseconds).toString(QStringLiteral("HH:mm:ss  ")) +
-                     QString::fromStdString(fault->sentence);
     return lines.join(QChar('\n'));
 }
 

@@ -35,8 +35,8 @@ class PluginsModel : public QAbstractTableModel {
 
 /// "pass fuse, rules".
 QString givesText(const PluginInfo& plugin);
-/// All that is known of it, a line each: what it gives, the operators that it defines, what its calls took, and what
-/// went wrong, the latest first.
+/// All that is known of it, a line each: what its calls took, what went wrong, the latest first, what it gives, and the
+/// operators that it defines.
 QString pluginDetails(const PluginInfo& plugin);
 
 }  // namespace cutaway::ui
