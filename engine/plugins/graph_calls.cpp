@@ -28,7 +28,8 @@ class NewGraphCall {
         if (kind == "scan") return scan();
         if (kind == "associative_scan") return associativeScan();
         if (kind == "run") return runOnce();
-        return wrong("it adds a call of '" + visibleText(op) + "', and only cond, while_loop, map, scan, associative_scan "
+        return wrong("it adds a call of '" + visibleText(op) +
+                     "', and only cond, while_loop, map, scan, associative_scan "
                      "and calls of one graph can be added");
     }
 
@@ -39,7 +40,8 @@ class NewGraphCall {
         if (const auto* items = value.list()) {
             for (const Argument& item : *items) CT_TRY_VOID(addTypes(item, types));
         } else if (const Node* node = value.node()) {
-            if (const TupleType* several = node->type().tuple()) types.insert(types.end(), several->begin(), several->end());
+            if (const TupleType* several = node->type().tuple())
+                types.insert(types.end(), several->begin(), several->end());
             else types.push_back(node->type());
         } else if (value.asInt()) {
             types.emplace_back(SymType{DType::I64, Expr::integer(*value.asInt())});

@@ -6,6 +6,7 @@
 
 #include "cutaway/words.h"
 #include "engine/ir/infer.h"
+#include "engine/ir/same_operands.h"
 #include "engine/ir/verify.h"
 #include "engine/ops/alias.h"
 #include "engine/plugins/graph_calls.h"
@@ -104,20 +105,24 @@ class GroupEditor {
     }
 
     /// The type that the operator gives, which has to be the one that the text says.
-    Result<ValueType> typeOf(const Node& parsed, const std::vector<Argument>& args) const {
+    Result<ValueType> typeOf(const Node& parsed, const std::vector<Argument>& args) {
+        m_ruled = false;
         if (parsed.op().isOpaque()) {
             if (!m_knownOps.contains(parsed.op().name()))
                 return invalidInput("the operator '" + visibleText(parsed.op().name()) + "' is not known",
                                     parsed.name());
             return parsed.type();
         }
-        auto type = inferCall(parsed.op(), args);
+        const auto made = m_lastMade.find(&parsed.op());
+        const bool same = made != m_lastMade.end() && sameOperands(made->second->args(), args);
+        auto type = same ? Result<ValueType>(made->second->type()) : inferCall(parsed.op(), args);
         if (!type) {
             Error error = type.error();
             if (error.where.empty()) error.where = parsed.name();
             return error;
         }
-        if (type->isOpaque()) return parsed.type();
+        m_ruled = !type->isOpaque();
+        if (!m_ruled) return parsed.type();
         if (!parsed.type().isOpaque() && !sameType(*type, parsed.type()))
             return invalidInput(
                 "the text says " + parsed.type().text() + ", and " + parsed.op().name() + " gives " + type->text(),
@@ -191,6 +196,7 @@ class GroupEditor {
             }
             m_graph.setProvenance(*node, shared);
             m_made[parsed] = node;
+            if (node->isCall() && m_ruled) m_lastMade[&node->op()] = node;
         }
         return {};
     }
@@ -283,6 +289,8 @@ class GroupEditor {
     const Module& m_module;
     const AddedBodies& m_bodies;
     std::unordered_map<Node*, Node*> m_made;
+    std::unordered_map<const Op*, const Node*> m_lastMade;  // by operator, with the type that its rule gave
+    bool m_ruled = false;                                   // of typeOf()'s latest answer: an operator's rule gave it
 };
 
 /// Operators without a row that may be called: those that the graph calls already.

@@ -1,6 +1,7 @@
 #include "engine/text/print_node.h"
 
 #include "engine/ir/infer.h"
+#include "engine/ir/same_operands.h"
 #include "engine/text/literal.h"
 
 namespace cutaway::fxtext {
@@ -219,9 +220,16 @@ std::string NodePrinter::expression(const Node& node) const {
 }
 
 std::string NodePrinter::annotation(const Node& node) const {
+    if (node.type().tensor() == nullptr || !node.isCall() || node.op().isOpaque()) return node.type().text();
+    LastAnnotation& last = m_annotations[&node.op()];
+    const bool same = last.node != nullptr && sameWholly(last.node->type(), node.type()) &&
+                      sameOperands(last.node->args(), node.args());
+    if (!same) last = {&node, newAnnotation(node)};
+    return last.text;
+}
+std::string NodePrinter::newAnnotation(const Node& node) const {
     std::string out = node.type().text();
     const TensorType* type = node.type().tensor();
-    if (type == nullptr || !node.isCall() || node.op().isOpaque()) return out;
     const auto inferred = inferCall(node.op(), node.args());
     const bool leftToRule = inferred && !inferred->isOpaque();
     // Compared as text: a layout other than strided cannot be written.

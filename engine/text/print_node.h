@@ -3,6 +3,7 @@
 // (runnable.cpp).
 #include <string>
 #include <string_view>
+#include <unordered_map>
 
 #include "engine/ir/module.h"
 
@@ -29,13 +30,21 @@ class NodePrinter {
     static std::string attribute(std::string_view path);
 
   private:
+    std::string newAnnotation(const Node& node) const;
     std::string opName(const Op& op, bool called) const;
     void call(std::string& out, const Node& node, size_t firstArgument) const;
     bool infix(std::string& out, const Node& node) const;
     void items(std::string& out, const std::vector<Argument>& all) const;
 
+    /// By operator the call whose annotation was last made: graphs repeat themselves.
+    struct LastAnnotation {
+        const Node* node = nullptr;
+        std::string text;
+    };
+
     const Graph* m_graph;
     bool m_runnable;
+    mutable std::unordered_map<const Op*, LastAnnotation> m_annotations;
 };
 
 }  // namespace cutaway::fxtext
