@@ -9,7 +9,7 @@ namespace cutaway {
 bool sameWholly(const ValueType& a, const ValueType& b) {
     if (&a == &b) return true;
     if (a.isOpaque() || !sameMemory(a, b)) return false;
-    if (const TensorType *one = a.tensor(), *other = b.tensor(); one != nullptr)
+    if (const TensorType* one = a.tensor(), *other = b.tensor(); one != nullptr)
         return one->layout == other->layout && one->requiresGrad == other->requiresGrad &&
                one->assumed == other->assumed;
     const TupleType *one = a.tuple(), *other = b.tuple();

@@ -88,6 +88,24 @@ options = "--rules ')" + path("wrong.rules").toUtf8() +
 checks = ['run']
 )");
     }
+    /// Forty recorded models, each run against what PyTorch has computed.
+    void writeForty(const QString& name, const QByteArray& more = {}) const {
+        constexpr int kModels = 40;
+        constexpr const char* kFiles[] = {"model.pt2", "inputs_0.safetensors", "expected_0.safetensors"};
+        int models = 0;
+        for (const QString& model : QDir(testFile("data/exports")).entryList(QDir::Dirs | QDir::NoDotAndDotDot)) {
+            const QString from = testFile("data/exports/" + model + "/");
+            if (!std::all_of(std::begin(kFiles), std::end(kFiles),
+                             [&](const char* file) { return QFile::exists(from + file); }))
+                continue;
+            for (const char* file : kFiles) write("forty/" + model + "/" + file, contentOf(from + file));
+            if (++models == kModels) break;
+        }
+        QCOMPARE(models, kModels);
+        write(name, "cache = 'off'\njobs = 2\nchecks = ['run']\n" + more +
+                        "[[model]]\npath = 'forty/*/model.pt2'\ninputs = 'inputs_0.safetensors'\n"
+                        "expect = 'expected_0.safetensors'\n");
+    }
     QJsonObject reportOf(const QString& folder) const {
         return QJsonDocument::fromJson(contentOf(path(folder + "/report.json"))).object();
     }
@@ -298,6 +316,19 @@ checks = ['run']
         QCOMPARE(batch("k.toml").status, 0);
     }
 
+    /// On two cores, killed and gone on with at three moments.
+    void fortyModels() {
+        writeForty("forty.toml");
+        batch("forty.toml");
+        QCOMPARE(reportOf("forty.batch")["tasks"].toArray().size(), 40);
+        QCOMPARE(reportOf("forty.batch")["counts"].toObject()["passes"].toInt(), 40);
+        writeForty("ended.toml");
+        for (const int moment : {1, 14, 30}) killAt({"ended.toml"}, "ended.batch", moment);
+        const auto resumed = batch("ended.toml");
+        QVERIFY2(resumed.out.contains(" tasks had a result before"), resumed.out);
+        QCOMPARE(comparable("ended.batch"), comparable("forty.batch"));
+    }
+
     void oneAtATime() {
         writeBatch("both.toml");
         QProcess first;
@@ -352,6 +383,13 @@ checks = ['run']
         const auto ended = batch("array.toml --slurm");
         QVERIFY2(ended.status == 1, ended.err);
         QCOMPARE(comparable("array"), comparable("here.batch"));
+
+        writeForty("forty_here.toml");
+        batch("forty_here.toml");
+        writeForty("forty_array.toml", "folder = 'forty_array'\n");
+        for (const int moment : {1, 14, 30}) killAt({"forty_array.toml", "--slurm"}, "forty_array", moment);
+        QCOMPARE(batch("forty_array.toml --slurm").status, 0);
+        QCOMPARE(comparable("forty_array"), comparable("forty_here.batch"));
     }
 };
 

@@ -188,6 +188,40 @@ def wrong(graph, host):
                  report->signature.text().c_str());
     }
 
+    /// The sample in C, made wrong by one argument: found by its rewrite in a whole transformer, and what it breaks
+    /// becomes small.
+    void wrongSample() {
+        QFile sample(PluginsFolder::sample("fuse_addcmul.c"));
+        QVERIFY(sample.open(QIODevice::ReadOnly));
+        QByteArray text = sample.readAll();
+        for (const auto& [from, to] : QList<std::pair<QByteArray, QByteArray>>{
+                 {"aten.addcmul.default(%.*s, %.*s, %.*s)", "aten.addcmul.default(%.*s, %.*s, %.*s, value = 2)"},
+                 {"CT_ABI, 0, \"fuse_addcmul\"", "CT_ABI, 0, \"wrong_addcmul\""}}) {
+            QVERIFY2(text.contains(from), from);
+            text.replace(from, to);
+        }
+        m_folder.write("build/wrong_addcmul.c", text);
+        QCOMPARE(m_folder.build(m_folder.path("build/wrong_addcmul.c"), "wrong_addcmul.so"), QString());
+        Session session;
+        QVERIFY(session.open(CUTAWAY_SOURCE_DIR "/resources/models/tiny_transformer.pt2").has_value());
+        const auto run = session.compile(*parseRequest("--plugin wrong_addcmul"));
+        QVERIFY2(run.has_value(), run ? "" : run.error().text().c_str());
+        const auto found = bisect(session, *run, {});
+        QVERIFY2(found.has_value(), found ? "" : found.error().text().c_str());
+        QVERIFY(found->found);
+        QCOMPARE(found->step.name, std::string("post_grad_custom_post_pass.wrong_addcmul.fuse"));
+        QCOMPARE(found->rewrite.rule, std::string("addcmul"));
+        MinifyOptions options;
+        options.check = MinifyCheck::Numbers;
+        options.request = *withPlugins(*parseRequest("--plugin wrong_addcmul"));
+        options.folder = m_folder.path("build/wrong_sample").toStdString();
+        const auto report = minify(session, options);
+        QVERIFY2(report.has_value(), report ? "" : report.error().text().c_str());
+        QVERIFY(report->reproduced);
+        QVERIFY2(report->nodes <= 6, report->text.c_str());
+        QVERIFY(QFile::remove(m_folder.path("wrong_addcmul.so")));
+    }
+
     /// What is far off in size points the same way: the judge takes it, and refuses another direction.
     void judge() {
         QVERIFY(QFile::exists(m_folder.path("judge_cosine.py")) ||
