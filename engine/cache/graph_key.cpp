@@ -159,6 +159,15 @@ std::vector<Ingredient> graphIngredients(const Module& module, const std::string
                        values.substr(0, 8))};
 }
 
+std::vector<Ingredient> circumstanceIngredients(const Circumstances& now) {
+    const std::string threads = std::to_string(now.threads);
+    return {ingredient("engine", now.engine, now.version + " " + now.engine.substr(0, 8)),
+            ingredient("build", now.build, now.build),
+            ingredient("compiler and processor", now.compiler, now.compiler.substr(0, now.compiler.find('\n'))),
+            ingredient("number of threads", threads, threads),
+            ingredient("environment", now.environment, now.environment)};
+}
+
 Result<std::string> constantValues(const Module& module) {
     Hasher hash;
     std::set<const Storage*> known;

@@ -21,6 +21,16 @@ Ingredient ingredient(std::string name, const std::string& all, std::string text
 /// not count, those of inputs, outputs and tensors do. The values of constants come from `values`: a digest of the
 /// bytes of each.
 std::vector<Ingredient> graphIngredients(const Module& module, const std::string& values);
+/// Who compiles it, and on what.
+struct Circumstances {
+    std::string engine, version;  // digest of the engine's sources
+    std::string build;
+    std::string compiler;  // with the processor that it compiles for; its first line for people
+    int threads = 0;
+    std::string environment;
+};
+/// "engine", "build", "compiler and processor", "number of threads" and "environment".
+std::vector<Ingredient> circumstanceIngredients(const Circumstances& now);
 /// A digest of the bytes of a module's tensors, each memory once. Errors: bytes that cannot be read.
 Result<std::string> constantValues(const Module& module);
 

@@ -33,6 +33,18 @@ std::vector<OperatorRecord> parse(const OperatorPlace& place, std::vector<std::s
     return records;
 }
 
+/// What writers that were killed between writing and renaming left. Only under the lock, which a writer holds.
+void dropUnfinished(const OperatorPlace& place) {
+    const std::string begins = place.op + ".json.";
+    std::error_code none;
+    std::vector<fs::path> left;
+    for (const auto& entry : fs::directory_iterator(place.folder(), none)) {
+        const std::string name = entry.path().filename().string();
+        if (name.starts_with(begins) && name.ends_with(kUnfinished)) left.push_back(entry.path());
+    }
+    for (const fs::path& path : left) fs::remove(path, none);
+}
+
 }  // namespace
 
 Result<void> makeFolders(const OperatorPlace& place) {
@@ -95,6 +107,7 @@ Result<void> changeOperatorRecords(const OperatorPlace& place,
                      problem.empty() ? "another program has held its lock for long" : "it cannot be locked: " + problem,
                      place.file(),
                      {}};
+    dropUnfinished(place);
     std::vector<OperatorRecord> records = parse(place, remarks);
     if (!change(records)) return {};
     return replaceFile(place.file(), operatorRecordsText(records));

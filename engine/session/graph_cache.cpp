@@ -96,15 +96,12 @@ Result<std::vector<Ingredient>> ingredientsOf(const Session::State& state, const
     CompileRequest whole = request;
     addDefinitionsOf(*state.input, whole);
     all.push_back(ingredient("request", whole.text(), whole.text()));
-    all.push_back(ingredient("engine", buildId(), version() + " " + std::string(buildId()).substr(0, 8)));
-    all.push_back(ingredient("build", buildText(), buildText()));
-    all.push_back(ingredient("compiler and processor", compiler, compiler.substr(0, compiler.find('\n'))));
-    all.push_back(ingredient("number of threads", std::to_string(threadCount()), std::to_string(threadCount())));
-    std::string libraries;
+    Circumstances now{buildId(), version(), buildText(), compiler, threadCount(), {}};
     for (const char* name : {"ONEDNN_MAX_CPU_ISA", "CUTAWAY_VECTORS"})
         if (const char* value = std::getenv(name))
-            libraries += (libraries.empty() ? "" : " ") + std::string(name) + "=" + value;
-    all.push_back(ingredient("environment", libraries, libraries));
+            now.environment += (now.environment.empty() ? "" : " ") + std::string(name) + "=" + value;
+    const std::vector<Ingredient> more = circumstanceIngredients(now);
+    all.insert(all.end(), more.begin(), more.end());
     return all;
 }
 

@@ -106,7 +106,7 @@ Result<void> writeFile(const std::string& path, std::string_view bytes) {
 }
 
 Result<void> replaceFile(const std::string& path, std::string_view bytes) {
-    const std::string unfinished = path + "." + std::to_string(::getpid()) + ".tmp";
+    const std::string unfinished = path + "." + std::to_string(::getpid()) + kUnfinished;
     const auto failed = [&](int error) {
         ::unlink(unfinished.c_str());
         return Error{ErrorCode::ToolFailed, "cannot write: " + std::generic_category().message(error), path, {}};

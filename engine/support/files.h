@@ -43,7 +43,8 @@ class InputFile {
 Result<std::string> readFile(const std::string& path);
 Result<void> writeFile(const std::string& path, std::string_view bytes);
 /// Writes beside the path, to the disk, and renames: whoever reads meanwhile, or after a kill, has all of the old bytes
-/// or all of the new.
+/// or all of the new. One that is killed leaves PATH.PROCESS and this:
+inline constexpr const char* kUnfinished = ".tmp";
 Result<void> replaceFile(const std::string& path, std::string_view bytes);
 
 }  // namespace cutaway

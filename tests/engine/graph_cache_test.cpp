@@ -8,9 +8,12 @@
 #include <memory>
 #include <set>
 
+#include "cutaway/version.h"
+#include "engine/cache/build_id.h"
 #include "engine/cache/graph_key.h"
 #include "engine/cache/sealed_folder.h"
 #include "engine/formats/safetensors.h"
+#include "engine/support/threads.h"
 #include "engine/text/parse.h"
 #include "tests/support/cache_entries.h"
 #include "tests/support/paths.h"
@@ -232,6 +235,47 @@ class GraphCacheTest : public QObject {
         QVERIFY2(QString::fromStdString(why->why).contains(says), why->why.c_str());
         // One ingredient alone.
         QCOMPARE(QString::fromStdString(why->why).count(';'), 0);
+    }
+
+    /// Who compiles, and on what: another one of each is another ingredient and another key, and the sentence says
+    /// which.
+    void circumstances_data() {
+        QTest::addColumn<QString>("differs");
+        for (const char* one : {"", "engine", "build", "compiler and processor", "number of threads", "environment"})
+            QTest::newRow(*one ? one : "nothing") << one;
+    }
+    void circumstances() {
+        QFETCH(QString, differs);
+        const Circumstances before{"0123456789abcdef", "1.2.3", "gcc 12 release", "g++ 12\n-march=native", 2, "A=1"};
+        Circumstances after = before;
+        if (differs == "engine") after.engine = "f123456789abcdef";
+        if (differs == "build") after.build = "gcc 13 release";
+        if (differs == "compiler and processor") after.compiler = "g++ 12\n-march=x86-64-v3";
+        if (differs == "number of threads") after.threads = 3;
+        if (differs == "environment") after.environment = "A=2";
+        const auto a = circumstanceIngredients(before), b = circumstanceIngredients(after);
+        QStringList found;
+        for (size_t i = 0; i < a.size(); ++i)
+            if (a[i].digest != b[i].digest) found << QString::fromStdString(a[i].name);
+        QCOMPARE(found.join(';'), differs);
+        QCOMPARE(keyOf(a) == keyOf(b), differs.isEmpty());
+        QVERIFY(QString::fromStdString(differenceText(a, b)).contains(differs));
+    }
+    /// The engine, its build and its threads are those of this program; another number of threads misses.
+    void circumstancesOfThisProgram() {
+        const Made first = made(plain());
+        const auto there = parseIngredients(contentOf(folderOf(first.use) + "/ingredients").toStdString());
+        const auto is = [&](const char* name, const std::string& all) {
+            return std::any_of(there.begin(), there.end(), [&](const Ingredient& one) {
+                return one.name == name && one.digest == ingredient(name, all, {}).digest;
+            });
+        };
+        QVERIFY(is("engine", buildId()) && is("build", buildText()));
+        QVERIFY(is("number of threads", std::to_string(threadCount())));
+        const QString why = "cutaway-cli cache why plain.py --cache cache/store.sqlite";
+        const auto other =
+            testing::runShell(m_folder->path(), "OMP_NUM_THREADS=" + QString::number(threadCount() + 1) + " " + why);
+        QVERIFY2(other.out.contains("number of threads"), other.out + other.err);
     }
 
     void models_data() {

@@ -379,6 +379,18 @@ class OperatorCacheTest : public QObject {
     }
 
     /// A program that is killed leaves whole entries or none, and nothing that the next one does not clear away.
+    /// What a writer that was killed before it renamed left goes when the operator's records are next written; another
+    /// operator's may be on its way.
+    void unfinishedRecords() {
+        usePrepared();
+        const QStringList names = {"relu.json.4711.tmp", "relu_.json.4711.tmp"};
+        for (const QString& name : names) writeBytes(cache() + "/aoti_eager/aten/cpu/" + name, "[{");
+        QVERIFY(relu().found);  // nothing is written
+        const QDir folder(cache() + "/aoti_eager/aten/cpu");
+        QCOMPARE(folder.entryList({"*.tmp"}, QDir::Files, QDir::Name), names);
+        QVERIFY(!compiled("aten::relu", {"f32[2]"})->found);
+        QCOMPARE(folder.entryList({"*.tmp"}, QDir::Files, QDir::Name), QStringList(names[1]));
+    }
     void kills() {
         QElapsedTimer timer;
         timer.start();
