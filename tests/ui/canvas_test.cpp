@@ -237,7 +237,7 @@ class CanvasTest : public QObject {
         view.setFolding(false, 0);
         ModuleFolding closed;
         closed.level = 1;
-        view.setModules(closed);
+        view.startAnew(closed);
         view.showGraph(std::make_shared<const UnionGraph>(graph), "a step");
         QTRY_COMPARE_WITH_TIMEOUT(shown.size(), 1, 30000);
         NodeKey next = view.nextChange(true);

@@ -1,5 +1,6 @@
 #include "ui/graph/graph_canvas.h"
 
+#include <QLineF>
 #include <QPaintEvent>
 #include <algorithm>
 #include <cmath>
@@ -92,6 +93,45 @@ void GraphCanvas::followView(double scale, QPointF offset, QPointF away, bool mo
     update();
 }
 
+/// The box of the scene that is shown next to the middle of the view; -1 without any.
+int GraphCanvas::nearestToMiddle() const {
+    if (!m_scene) return -1;
+    int best = -1;
+    double least = 0;
+    for (size_t i = 0; i < m_scene->nodes.size(); ++i) {
+        if (!shownIn(m_mode, m_scene->picture.nodes[i].change)) continue;
+        const double distance = QLineF(m_scene->nodes[i].center(), view().center()).length();
+        if (best >= 0 && distance >= least) continue;
+        best = static_cast<int>(i);
+        least = distance;
+    }
+    return best;
+}
+
+GraphLook GraphCanvas::look() const {
+    GraphLook look;
+    look.scale = m_scale;
+    look.moved = m_moved;
+    look.middle = view().center();
+    const int box = nearestToMiddle();
+    if (box < 0) return look;
+    look.node = m_scene->picture.nodes[static_cast<size_t>(box)].id;
+    look.module = m_scene->picture.nodes[static_cast<size_t>(box)].key;
+    look.way = look.middle - m_scene->nodes[static_cast<size_t>(box)].center();
+    return look;
+}
+
+void GraphCanvas::lookAgain(const GraphLook& look) {
+    if (!m_scene) return;
+    const int box =
+        look.module.isEmpty() ? m_scene->picture.indexOf(look.node) : m_scene->picture.indexOfModule(look.module);
+    const QPointF middle = box < 0 ? look.middle : m_scene->nodes[static_cast<size_t>(box)].center() + look.way;
+    m_scale = look.scale;
+    m_offset = QPointF(width(), height()) / 2 - middle * m_scale;
+    m_moved = look.moved;
+    viewMoved();
+}
+
 void GraphCanvas::viewMoved(bool byHand) {
     m_apart = false;
     update();
@@ -112,6 +152,14 @@ void GraphCanvas::fit() {
     m_scale = std::clamp(std::min(width() / all.width(), height() / all.height()), kMinScale, 1.25);
     m_offset = QPointF(width(), height()) / 2 - all.center() * m_scale;
     viewMoved();
+}
+
+void GraphCanvas::showAll() {
+    fit();
+    m_moved = true;
+    if (m_scale >= kTextZoom) return;
+    if (m_current >= 0) return centreOn(m_current);
+    if (m_scene) showArea(m_scene->bounds);
 }
 
 void GraphCanvas::frameChange() {
@@ -240,6 +288,7 @@ void GraphCanvas::paintEvent(QPaintEvent* event) {
     request.hovered = m_hovered;
     request.marks = m_marks.get();
     request.heat = m_heat.get();
+    request.op = paintedOp();
     m_work = paintScene(painter, *m_scene, m_colors, request);
     painter.restore();
     if (m_stale) {
@@ -255,6 +304,20 @@ void GraphCanvas::paintEvent(QPaintEvent* event) {
         painter.setBrush(Qt::NoBrush);
         painter.drawRect(rect().adjusted(0, 0, -1, -1));
     }
+}
+
+void GraphCanvas::setMarkedOp(const QString& op) {
+    m_markedOp = op;
+    update();
+}
+
+/// Of the box below the pointer, else the one that somebody asked for.
+int GraphCanvas::paintedOp() const {
+    const Picture& picture = m_scene->picture;
+    const QString hovered = picture.opOf(m_hovered);
+    const QString& op = hovered.isEmpty() ? m_markedOp : hovered;
+    const auto found = std::find(picture.ops.begin(), picture.ops.end(), op);
+    return found == picture.ops.end() ? -1 : static_cast<int>(found - picture.ops.begin());
 }
 
 QRectF GraphCanvas::titleRect() const {

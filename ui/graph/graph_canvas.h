@@ -6,6 +6,7 @@
 #include <QWidget>
 #include <memory>
 
+#include "ui/graph/graph_look.h"
 #include "ui/graph/graph_painter.h"
 #include "ui/graph/graph_scene.h"
 
@@ -26,9 +27,9 @@ class GraphCanvas : public QWidget {
     GraphMode mode() const { return m_mode; }
     /// What an empty canvas says.
     void setHint(const QString& hint);
-    /// What is written in the corner: of two panes, which one it is.
     /// The picture of something else is on its way: after a moment this one is dimmed, until it has gone.
     void setStale(bool stale);
+    /// What is written in the corner: of two panes, which one it is.
     void setTitle(const QString& title);
     const QString& title() const { return m_title; }
     /// Sides of a partition, in place of what changed; null for none.
@@ -36,6 +37,9 @@ class GraphCanvas : public QWidget {
     const SideMarks* marks() const { return m_marks.get(); }
     void setHeat(std::shared_ptr<const HeatMarks> heat);
     const HeatMarks* heat() const { return m_heat.get(); }
+    /// Marks all calls of an operator, not only while the pointer is on one of them; empty: none.
+    void setMarkedOp(const QString& op);
+    const QString& markedOp() const { return m_markedOp; }
     /// One box in a sentence, with its mark.
     QString spoken(int node) const;
     /// Marks the node, or the box that contains it; brings it into view if asked. Emits nothing.
@@ -52,11 +56,16 @@ class GraphCanvas : public QWidget {
     /// tells. `moved`: whether the user has chosen the view.
     void followView(double scale, QPointF offset, QPointF away, bool moved);
     bool isMoved() const { return m_moved; }
+    /// Where the view stands; what is open is not the canvas's to say.
+    GraphLook look() const;
+    void lookAgain(const GraphLook& look);
     /// Of two panes one decides the view when a scene or a size is new; the one that follows leaves that to it.
     void setFollows(bool follows) { m_follows = follows; }
     bool isApart() const { return m_apart; }
     void zoomBy(double factor, QPointF anchor);
     void fit();
+    /// All of it if it is readable then, else the current box, else its top.
+    void showAll();
     /// The whole if it is readable, else the first change at a readable size.
     void frameChange();
     void centreOn(int node);
@@ -82,6 +91,8 @@ class GraphCanvas : public QWidget {
     void foldActivated(const std::vector<cutaway::NodeKey>& members);
     /// A closed module is to open; `equal`: those of its structure, too.
     void moduleActivated(const QString& key, bool equal);
+    /// This part of the graph alone is to be shown.
+    void partWanted(const cutaway::ui::GraphPart& part);
     /// An open module is to close.
     void closeWanted(const QString& key);
     /// `byHand`: somebody drags, scrolls or pans right now.
@@ -110,8 +121,10 @@ class GraphCanvas : public QWidget {
     QString clusterTitleAt(QPointF scene) const;
     void follow(const GraphScene::Stub& stub, QPoint at);
     void step(int key);
+    int nearestToMiddle() const;
     int neighbour(int key) const;
     QSizeF minimapSize() const;
+    int paintedOp() const;
     bool minimapWanted() const;
     int freeWidth() const;  // without the minimap's place, whether or not it is shown now
     void paintMinimap(QPainter& painter);
@@ -129,7 +142,7 @@ class GraphCanvas : public QWidget {
     GraphMode m_mode = GraphMode::Union;
     QTimer m_staleFor;
     bool m_stale = false;
-    QString m_hint, m_title;
+    QString m_hint, m_title, m_markedOp;
     double m_scale = 1;
     QPointF m_offset, m_pressed, m_pressedOffset;
     bool m_dragging = false, m_onMinimap = false;

@@ -109,7 +109,10 @@ void GraphCanvas::showModuleMenu(int node, QPoint at) {
 void GraphCanvas::step(int key) {
     if (!m_scene || m_scene->nodes.empty()) return;
     int next = -1;
-    if (key == Qt::Key_Home || (m_current < 0 && key != Qt::Key_End)) {
+    const bool toEnd = key == Qt::Key_Home || key == Qt::Key_End;
+    if (m_current < 0 && !toEnd) {  // what somebody looks at is a better place to start than the graph's first box
+        next = nearestToMiddle();
+    } else if (key == Qt::Key_Home) {
         for (size_t i = 0; i < m_scene->nodes.size() && next < 0; ++i)
             if (shownIn(m_mode, m_scene->picture.nodes[i].change)) next = static_cast<int>(i);
     } else if (key == Qt::Key_End) {
@@ -148,6 +151,17 @@ void GraphCanvas::keyPressEvent(QKeyEvent* event) {
         case Qt::Key_Plus:
         case Qt::Key_Equal: return zoomBy(1.25, middle);
         case Qt::Key_Minus: return zoomBy(0.8, middle);
+        case Qt::Key_1:
+        case Qt::Key_2:
+        case Qt::Key_3:
+        case Qt::Key_4:
+        case Qt::Key_5:
+        case Qt::Key_6:
+        case Qt::Key_7:
+        case Qt::Key_8:
+        case Qt::Key_9:
+            if (control || m_currentId == NodeKey::None) break;
+            return emit partWanted({.node = m_currentId, .hops = event->key() - Qt::Key_0});
         case Qt::Key_0:
             if (control) return fit();
             break;
@@ -215,10 +229,14 @@ void GraphCanvas::mouseReleaseEvent(QMouseEvent* event) {
     }
     const int node = nodeAt(at);
     if (node < 0) return choose(-1, NodeKey::None);
+    const NodeKey clickedOn = m_scene->picture.nodes[node].id;
+    if (event->modifiers() & Qt::ControlModifier && m_currentId != NodeKey::None && clickedOn != NodeKey::None &&
+        clickedOn != m_currentId)
+        return emit partWanted({GraphPart::Kind::Path, m_currentId, clickedOn});
     const auto& chips = m_scene->picture.nodes[node].chips;
     for (size_t i = 0; i < chips.size(); ++i)
         if (chips[i].id != NodeKey::None && m_scene->chipRect(node, i).contains(at)) return choose(node, chips[i].id);
-    choose(node, m_scene->picture.nodes[node].id);
+    choose(node, clickedOn);
 }
 
 /// To the other end of an edge that is not drawn, out of several to the one that is chosen.

@@ -138,8 +138,20 @@ class ScenePainter {
             paintKernel(node, box);
             paintFrame(node, box, index == m_request.hovered);
         }
+        if (hasMarkedOp(node)) paintOpMark(box);
         if (textShown()) paintTexts(node, box, index);
         else if (!m_crowded && m_request.scale >= kNameZoom) paintName(node, box);
+    }
+
+    bool hasMarkedOp(const Picture::Node& node) const {
+        return m_request.op >= 0 && std::find(node.ops.begin(), node.ops.end(), m_request.op) != node.ops.end();
+    }
+    void paintOpMark(const QRectF& box) {
+        QPen pen(m_colors.hover, 2.5);
+        pen.setCosmetic(true);
+        m_painter.setPen(pen);
+        m_painter.setBrush(Qt::NoBrush);
+        m_painter.drawRoundedRect(box.adjusted(-2, -2, 2, 2), kRadius + 2, kRadius + 2);
     }
 
     /// Nodes that share a kernel have an outline of one colour; those of the current node's kernel a ring.
@@ -307,8 +319,9 @@ class ScenePainter {
                                                      : node.change == Change::Kept;
                 if (!shown(node.change) || plain != plainOnes) continue;
                 const QRect box = toPixels.mapRect(m_scene.nodes[index]).toRect();
-                const QSize least = plain ? QSize(1, 1) : QSize(3, 3);
-                const QColor color = heat                  ? m_colors[heat->heat].line
+                const QSize least = plain && !hasMarkedOp(node) ? QSize(1, 1) : QSize(3, 3);
+                const QColor color = hasMarkedOp(node)     ? m_colors.hover
+                                     : heat                ? m_colors[heat->heat].line
                                      : mark && mark->saved ? m_colors.saved
                                      : mark                ? m_colors[mark->side].line
                                      : plain               ? m_colors.edge

@@ -16,6 +16,7 @@ struct PaintRequest {
     GraphMode mode = GraphMode::Union;
     int current = -1, hovered = -1;  // node indices
     NodeKey currentId = NodeKey::None;
+    int op = -1;                       // its calls, and folds with such, are marked
     const SideMarks* marks = nullptr;  // take the place of the states' colours and signs
     const HeatMarks* heat = nullptr;   // so do these
 };

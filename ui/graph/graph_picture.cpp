@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <deque>
 #include <map>
+#include <unordered_map>
 
 #include "ui/graph/box_merging.h"
 #include "ui/graph/module_boxes.h"
@@ -305,6 +306,7 @@ class PictureMaker {
         node.backward = from.info.backward;
         node.kernel = from.kernel;
         node.opClass = from.info.opClass;
+        addOp(node, slot);
         const QString name = textOf(from.info.name), type = textOf(from.info.type);
         const bool call = node.role == NodeRole::Call;
         node.title = call ? shortOp(from.info.op) : name;
@@ -363,10 +365,21 @@ class PictureMaker {
         node.size = QSizeF(std::ceil(std::max(width, 36.0) + 2 * kPadding), std::ceil(height));
     }
 
+    void addOp(Picture::Node& node, int slot) {
+        const std::string& op = m_graph.nodes[slot].info.op;
+        if (op.empty()) return;
+        const auto [at, fresh] = m_ops.try_emplace(op, static_cast<int>(m_picture.ops.size()));
+        if (fresh) m_picture.ops.push_back(textOf(op));
+        if (std::find(node.ops.begin(), node.ops.end(), at->second) == node.ops.end()) node.ops.push_back(at->second);
+    }
+
     int addFold(const Fold& fold, const std::vector<int>& members) {
         Picture::Node node;
         node.box = fold.kind;
-        for (int member : members) node.members.push_back(m_graph.nodes[member].info.id);
+        for (int member : members) {
+            node.members.push_back(m_graph.nodes[member].info.id);
+            addOp(node, member);
+        }
         if (fold.kind == Picture::Box::Module) {
             node.key = fold.key;
             describeModule(node, m_graph, members, m_options.microseconds.get());
@@ -417,6 +430,7 @@ class PictureMaker {
     QFontMetricsF m_boldMetrics, m_smallMetrics;
     Picture m_picture;
     QHash<quint64, int> m_slot;
+    std::unordered_map<std::string_view, int> m_ops;
     std::vector<std::vector<int>> m_inputs, m_users, m_members;
     std::vector<bool> m_chip, m_visible, m_source;
     std::vector<Fold> m_folds;
@@ -429,6 +443,12 @@ class PictureMaker {
 int Picture::indexOfModule(const QString& key) const {
     const auto found = std::find_if(nodes.begin(), nodes.end(), [&](const Node& node) { return node.key == key; });
     return found == nodes.end() || key.isEmpty() ? -1 : static_cast<int>(found - nodes.begin());
+}
+
+QString Picture::opOf(int box) const {
+    if (box < 0 || nodes[static_cast<size_t>(box)].isFold()) return {};
+    const std::vector<int>& own = nodes[static_cast<size_t>(box)].ops;
+    return own.empty() ? QString() : ops[static_cast<size_t>(own.front())];
 }
 
 QString Picture::moduleToClose(int box) const {
@@ -448,6 +468,18 @@ QString Picture::moduleToClose(int box) const {
 
 Picture makePicture(const UnionGraph& graph, const PictureOptions& options) {
     return PictureMaker(graph, options).make();
+}
+
+Picture drawnOf(std::shared_ptr<const UnionGraph> graph, PictureOptions options) {
+    std::optional<UnionGraph> part;
+    if (options.part) part = partOf(*graph, *options.part);
+    const bool partly = part.has_value();
+    if (partly) graph = std::make_shared<const UnionGraph>(std::move(*part));
+    options.fold = options.fold && !partly;
+    Picture picture = makePicture(*graph, options);
+    picture.partly = partly;
+    picture.graph = std::move(graph);
+    return picture;
 }
 
 LayoutProblem problemOf(const Picture& picture) {

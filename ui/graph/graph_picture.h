@@ -12,18 +12,26 @@
 #include <vector>
 
 #include "cutaway/snapshot.h"
+#include "ui/graph/graph_part.h"
 #include "ui/graph/layout_problem.h"
 #include "ui/graph/module_folding.h"
 
 namespace cutaway::ui {
 
-struct PictureOptions {
-    bool fold = true;
-    int hops = 2;            // kept neighbours of a change that are shown
-    int foldAbove = 40;      // drawn nodes up to which nothing is folded
+/// What somebody chose of a graph to be drawn, box by box.
+struct OpenBoxes {
     QSet<quint64> revealed;  // ids that stay visible although kept
     ModuleFolding modules;
     NodeKey current = NodeKey::None;  // is drawn as itself, in no fold and no closed module
+    std::optional<GraphPart> part;    // alone, without folds; all where the graph has no such part
+
+    bool operator==(const OpenBoxes&) const = default;
+};
+
+struct PictureOptions : OpenBoxes {
+    bool fold = true;
+    int hops = 2;        // kept neighbours of a change that are shown
+    int foldAbove = 40;  // drawn nodes up to which nothing is folded
     /// Measured, by node: a kernel's time is shared out evenly among what it computes. Null: not known.
     std::shared_ptr<const QHash<quint64, double>> microseconds;
     QFont font;
@@ -53,6 +61,7 @@ struct Picture {
         size_t structure = 0;  // which equal ones share
         std::vector<Chip> chips;
         std::vector<NodeKey> members;  // of a fold
+        std::vector<int> ops;          // of its calls, each once: places in Picture::ops
         int kernel = -1;               // UnionGraph's
         QSizeF size;
         int cluster = -1;
@@ -72,15 +81,19 @@ struct Picture {
     std::vector<Node> nodes;  // topological
     std::vector<Edge> edges;
     std::vector<Cluster> clusters;
+    std::vector<QString> ops;         // "aten.mm.default"
     int folded = 0;                   // nodes hidden in folds, but for closed modules
     int modules = 0;                  // closed ones
     int depth = 0;                    // names of the deepest module
     int level = ModuleFolding::kAll;  // the modules' depth from which on they are closed
     int total = 0;                    // nodes of the union graph
     bool changed = false;
+    bool partly = false;                      // the part alone that was asked for
     std::shared_ptr<const UnionGraph> graph;  // what is drawn, for texts made on demand; may be null
     QHash<quint64, int> where;  // node id -> index in `nodes`: its own box, its fold, or the first box it is a chip on
 
+    /// The operator of a single call; empty of other boxes.
+    QString opOf(int box) const;
     int indexOf(NodeKey id) const { return where.value(packed(id), -1); }
     /// The box of a closed module; -1 if there is none.
     int indexOfModule(const QString& key) const;
@@ -90,6 +103,8 @@ struct Picture {
 };
 
 Picture makePicture(const UnionGraph& graph, const PictureOptions& options);
+/// The same of the part alone that the options ask for, with the graph that is drawn then.
+Picture drawnOf(std::shared_ptr<const UnionGraph> graph, PictureOptions options);
 /// One box in a sentence, for screen readers and tool tips. Made on demand: on large graphs these texts would cost more
 /// than the picture.
 QString spokenText(const Picture& picture, int node);

@@ -212,8 +212,7 @@ void SceneBuilder::build(std::shared_ptr<const UnionGraph> graph, const PictureO
     emit started(static_cast<int>(graph->nodes.size()));
     using Made = std::pair<std::shared_ptr<Picture>, std::shared_ptr<LayoutProblem>>;
     const auto make = [graph = std::move(graph), options]() -> Made {
-        auto picture = std::make_shared<Picture>(makePicture(*graph, options));
-        picture->graph = graph;
+        auto picture = std::make_shared<Picture>(drawnOf(graph, options));
         auto problem = std::make_shared<LayoutProblem>(problemOf(*picture));
         return {std::move(picture), std::move(problem)};
     };

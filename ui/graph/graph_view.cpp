@@ -41,18 +41,60 @@ GraphView::GraphView(QWidget* parent)
     });
     connect(&m_builder, &SceneBuilder::ready, this,
             [this](const std::shared_ptr<const GraphScene>& scene, const QString& note) {
-                // Freeing tens of thousands of boxes takes a while, so it is not done on the window's thread.
-                std::shared_ptr<const GraphScene> old = m_first->sharedScene();
-                m_second->setScene(scene);
-                m_first->setScene(scene, std::exchange(m_isNew, false));
-                for (GraphCanvas* canvas : {m_first, m_second}) canvas->setStale(false);
-                QThreadPool::globalInstance()->start([gone = std::move(old)]() mutable { gone.reset(); });
-                lookTogether();
-                if (m_wanted != NodeKey::None) setCurrent(m_wanted, true);
-                m_wanted = NodeKey::None;
-                showOpened();
+                sceneReady(scene);
                 emit sceneShown(note);
             });
+}
+
+void GraphView::sceneReady(const std::shared_ptr<const GraphScene>& scene) {
+    // Freeing tens of thousands of boxes takes a while, so it is not done on the window's thread.
+    std::shared_ptr<const GraphScene> old = m_first->sharedScene();
+    m_second->setScene(scene);
+    m_first->setScene(scene, std::exchange(m_isNew, false));
+    for (GraphCanvas* canvas : {m_first, m_second}) canvas->setStale(false);
+    QThreadPool::globalInstance()->start([gone = std::move(old)]() mutable { gone.reset(); });
+    lookTogether();
+    const bool fits = std::exchange(m_fitNext, false);
+    if (fits) m_first->showAll();
+    if (const NodeKey wanted = std::exchange(m_wanted, NodeKey::None); wanted != NodeKey::None)
+        setCurrent(wanted, true);
+    showOpened();
+    if (const auto look = std::exchange(m_look, nullptr)) m_first->lookAgain(*look);
+}
+
+GraphLook GraphView::look() const {
+    GraphLook look = m_first->look();
+    look.open = m_options;
+    return look;
+}
+
+void GraphView::lookAgain(std::shared_ptr<const GraphLook> look) {
+    const OpenBoxes& now = m_options;
+    if (now == look->open && !m_builder.isBusy()) return m_first->lookAgain(*look);
+    openAs(std::move(look));
+    rebuild();
+}
+
+/// The next scene gets the boxes of that look, and its view.
+void GraphView::openAs(std::shared_ptr<const GraphLook> look) {
+    m_wanted = NodeKey::None;
+    const bool others = m_options.modules != look->open.modules;
+    static_cast<OpenBoxes&>(m_options) = look->open;
+    m_look = std::move(look);
+    if (others) emit modulesChanged();
+}
+
+void GraphView::showPart(const std::optional<GraphPart>& part) {
+    if (part == m_options.part || !m_graph) return;
+    if (part && !partOf(*m_graph, *part))
+        return emit message(part->kind == GraphPart::Kind::Path ? tr("No path leads from one to the other.")
+                                                                : tr("This graph does not have the node."));
+    emit aboutToOpen();
+    m_options.part = part;
+    m_fitNext = part.has_value();
+    m_wanted = m_first->currentId();
+    m_options.current = m_wanted;
+    rebuild();
 }
 
 void GraphView::connectCanvas(GraphCanvas* canvas, GraphCanvas* other) {
@@ -64,20 +106,25 @@ void GraphView::connectCanvas(GraphCanvas* canvas, GraphCanvas* other) {
     connect(canvas, &GraphCanvas::nodeActivated, this, &GraphView::nodeActivated);
     connect(canvas, &GraphCanvas::menuWanted, this, &GraphView::menuWanted);
     connect(canvas, &GraphCanvas::moduleActivated, this, &GraphView::openModule);
+    connect(canvas, &GraphCanvas::partWanted, this, &GraphView::showPart);
     connect(canvas, &GraphCanvas::closeWanted, this, &GraphView::closeModule);
     connect(canvas, &GraphCanvas::foldActivated, this, [this](const std::vector<NodeKey>& members) {
         if (members.empty()) return;
+        emit aboutToOpen();
         reveal(members, members.front());
-        emit nodeChosen(members.front());
+        emit nodeFollows(members.front());
     });
 }
 
-void GraphView::showGraph(std::shared_ptr<const UnionGraph> graph, const QString& about, NodeKey current) {
+void GraphView::showGraph(std::shared_ptr<const UnionGraph> graph, const QString& about, NodeKey current,
+                          std::shared_ptr<const GraphLook> look) {
     m_isNew = m_isNew || about != m_about;
     m_graph = std::move(graph);
     m_options.current = current;
     if (about != m_about) m_options.revealed.clear();
     m_about = about;
+    m_look.reset();
+    if (look) openAs(std::move(look));
     rebuild();
 }
 
@@ -129,6 +176,10 @@ void GraphView::setMarks(std::shared_ptr<const SideMarks> marks) {
 
 void GraphView::setHeat(std::shared_ptr<const HeatMarks> heat) {
     for (GraphCanvas* canvas : {m_first, m_second}) canvas->setHeat(heat);
+}
+
+void GraphView::setMarkedOp(const QString& op) {
+    for (GraphCanvas* canvas : {m_first, m_second}) canvas->setMarkedOp(op);
 }
 
 bool GraphView::eventFilter(QObject* watched, QEvent* event) {
@@ -193,6 +244,11 @@ void GraphView::fit() { m_first->fit(); }
 void GraphView::goTo(NodeKey id) {
     const GraphScene* scene = m_first->scene();
     const int box = scene ? scene->picture.indexOf(id) : -1;
+    if (box < 0 && id != NodeKey::None && scene && scene->picture.partly && m_graph && NodeIndex(m_graph).find(id)) {
+        m_options.part.reset();  // it is no part of that
+        m_options.current = m_wanted = id;
+        return rebuild();
+    }
     if (box >= 0 && scene->picture.nodes[static_cast<size_t>(box)].isModule()) {
         m_options.current = m_wanted = id;
         rebuild();
@@ -260,7 +316,11 @@ void GraphView::reveal(const std::vector<NodeKey>& members, NodeKey wanted) {
     rebuild();
 }
 
-void GraphView::setModules(const ModuleFolding& modules) { m_options.modules = modules; }
+void GraphView::startAnew(const ModuleFolding& modules) {
+    static_cast<OpenBoxes&>(m_options) = {};
+    m_options.modules = modules;
+    setMarkedOp({});
+}
 
 void GraphView::setTimes(std::shared_ptr<const QHash<quint64, double>> microseconds) {
     if (m_options.microseconds == microseconds) return;
@@ -274,6 +334,7 @@ void GraphView::modulesMoved() {
 }
 
 void GraphView::openModule(const QString& key, bool equal) {
+    emit aboutToOpen();
     m_options.modules.open(key);
     if (const GraphScene* scene = m_first->scene(); equal && scene) {
         const auto& nodes = scene->picture.nodes;
@@ -287,16 +348,23 @@ void GraphView::openModule(const QString& key, bool equal) {
 }
 
 void GraphView::closeModule(const QString& key) {
+    emit aboutToOpen();
     m_options.modules.close(key);
     m_options.current = NodeKey::None;
     m_closed = key;
-    emit nodeChosen(NodeKey::None);
+    emit nodeFollows(NodeKey::None);
     modulesMoved();
+}
+
+QString GraphView::moduleToClose(NodeKey node) const {
+    const GraphScene* scene = m_first->scene();
+    return scene && node != NodeKey::None ? scene->picture.moduleToClose(scene->picture.indexOf(node)) : QString();
 }
 
 void GraphView::openLevel(bool more) {
     const GraphScene* scene = m_first->scene();
     if (!scene || scene->picture.depth == 0) return;
+    emit aboutToOpen();
     const int depth = scene->picture.depth, level = std::min(scene->picture.level, depth) + (more ? 1 : -1);
     m_options.modules.opened.clear();
     m_options.modules.closed.clear();
@@ -305,12 +373,14 @@ void GraphView::openLevel(bool more) {
 }
 
 void GraphView::openAllModules() {
+    emit aboutToOpen();
     m_options.modules.level = ModuleFolding::kAll;
     m_options.modules.closed.clear();
     modulesMoved();
 }
 
 void GraphView::foldModulesBack() {
+    emit aboutToOpen();
     m_options.modules = ModuleFolding();
     m_options.revealed.clear();
     m_options.current = NodeKey::None;
@@ -337,7 +407,7 @@ void GraphView::showOpened() {
     if (first < 0) return;
     m_first->setCurrentBox(first);
     if (const NodeKey id = scene->picture.nodes[static_cast<size_t>(first)].id; id != NodeKey::None)
-        emit nodeChosen(id);
+        emit nodeFollows(id);
     m_first->showArea(area);
 }
 

@@ -19,20 +19,31 @@ class GraphView : public QSplitter {
 
     /// `about` names what is shown: folds that were opened stay open while it is the same from call to call.
     /// `current` is drawn as itself, in no fold.
-    void showGraph(std::shared_ptr<const UnionGraph> graph, const QString& about, NodeKey current = NodeKey::None);
+    /// `look`: how it was looked at before; null: as what is new.
+    void showGraph(std::shared_ptr<const UnionGraph> graph, const QString& about, NodeKey current = NodeKey::None,
+                   std::shared_ptr<const GraphLook> look = nullptr);
+    GraphLook look() const;
+    /// What is on show, as it was looked at before.
+    void lookAgain(std::shared_ptr<const GraphLook> look);
+    /// Shows a part alone, or the whole graph again. Says why not where the graph has no such part.
+    void showPart(const std::optional<GraphPart>& part);
+    const std::optional<GraphPart>& part() const { return m_options.part; }
     void clear(const QString& hint);
     void setMode(GraphMode mode);
     /// What the panes side by side are called: "Before" and "After" unless they show something else.
     void setPaneNames(const QString& first, const QString& second);
     void setMarks(std::shared_ptr<const SideMarks> marks);
     void setHeat(std::shared_ptr<const HeatMarks> heat);
+    void setMarkedOp(const QString& op);
     void setFolding(bool fold, int hops);
-    /// Which modules of the next graph are closed.
-    void setModules(const ModuleFolding& modules);
+    /// The next graph is of another model: which of its modules are closed.
+    void startAnew(const ModuleFolding& modules);
     const ModuleFolding& modules() const { return m_options.modules; }
     /// Opens a closed module, and with `equal` all that have its structure.
     void openModule(const QString& key, bool equal);
     void closeModule(const QString& key);
+    /// The module around a node that closing would make a box of; empty if there is none.
+    QString moduleToClose(NodeKey node) const;
     /// All modules that stand at the same depth: one level more, or less.
     void openLevel(bool more);
     /// All of them; or as they were at first.
@@ -53,6 +64,11 @@ class GraphView : public QSplitter {
     const std::shared_ptr<const UnionGraph>& graph() const { return m_graph; }
 
   signals:
+    /// Somebody is about to change which boxes there are.
+    void aboutToOpen();
+    /// Another node is the current one because of what was opened or closed.
+    void nodeFollows(cutaway::NodeKey id);
+    void message(const QString& text);
     void menuWanted(cutaway::NodeKey id, QPoint at);
     void nodeChosen(cutaway::NodeKey id);
     void nodeActivated(cutaway::NodeKey id);
@@ -66,6 +82,8 @@ class GraphView : public QSplitter {
     NodeKey changedIn(const Picture::Node& module, bool first) const;
     void modulesMoved();
     void showOpened();
+    void openAs(std::shared_ptr<const GraphLook> look);
+    void sceneReady(const std::shared_ptr<const GraphScene>& scene);
     void rebuild();
     void namePanes();
     void reveal(const std::vector<NodeKey>& members, NodeKey wanted);
@@ -81,9 +99,11 @@ class GraphView : public QSplitter {
     PictureOptions m_options;
     QString m_about;
     QString m_firstName = tr("Before"), m_secondName = tr("After");
-    QString m_opened, m_closed;        // modules; come into view when the scene is there
-    bool m_isNew = false;              // the graph that is laid out is of another step
-    NodeKey m_wanted = NodeKey::None;  // to bring into view when the scene is there
+    QString m_opened, m_closed;               // modules; come into view when the scene is there
+    std::shared_ptr<const GraphLook> m_look;  // to come back when the scene is there
+    bool m_fitNext = false;                   // so is a view of all of it
+    bool m_isNew = false;                     // the graph that is laid out is of another step
+    NodeKey m_wanted = NodeKey::None;         // to bring into view when the scene is there
     QTimer m_handRests;
     GraphCanvas* m_hand = nullptr;  // the last that somebody moved
 };

@@ -4,6 +4,8 @@
 #include <map>
 #include <set>
 
+#include "ui/graph/graph_part.h"
+
 namespace cutaway::ui {
 namespace {
 
@@ -116,25 +118,18 @@ std::vector<std::string> modulesOf(const UnionGraph& graph) {
 }
 
 UnionGraph onlyModule(const UnionGraph& graph, const std::string& module) {
-    std::set<NodeKey> inside, wanted;
+    std::set<NodeKey> inside;
     for (const UnionGraph::Node& node : graph.nodes)
         if (isIn(node.info.module, module)) inside.insert(node.info.id);
-    wanted = inside;
+    QSet<quint64> wanted;
+    for (const NodeKey id : inside) wanted.insert(packed(id));
     for (const UnionGraph::Edge& edge : graph.edges) {
-        if (inside.contains(edge.to)) wanted.insert(edge.from);
-        if (inside.contains(edge.from)) wanted.insert(edge.to);
+        if (inside.contains(edge.to)) wanted.insert(packed(edge.from));
+        if (inside.contains(edge.from)) wanted.insert(packed(edge.to));
     }
-    UnionGraph out;
-    for (const UnionGraph::Node& node : graph.nodes) {
-        if (!wanted.contains(node.info.id) || node.info.role == NodeRole::Output) continue;
-        out.nodes.push_back(node);
-        out.added += node.change == Change::Added;
-        out.removed += node.change == Change::Removed;
-        out.edited += node.change == Change::Edited;
-    }
-    for (const UnionGraph::Edge& edge : graph.edges)
-        if (wanted.contains(edge.from) && wanted.contains(edge.to)) out.edges.push_back(edge);
-    return out;
+    for (const UnionGraph::Node& node : graph.nodes)
+        if (node.info.role == NodeRole::Output) wanted.remove(packed(node.info.id));
+    return onlyNodes(graph, wanted);
 }
 
 }  // namespace cutaway::ui

@@ -16,6 +16,7 @@ Comparison comparisonAt(const Place& place) {
 void Selection::remember() {
     if (!m_current) return;
     m_back.push_back(*m_current);
+    if (m_looker) m_back.back().look = m_looker();
     if (m_back.size() > kRemembered) m_back.erase(m_back.begin());
     m_forward.clear();
     emit historyChanged();
@@ -34,9 +35,16 @@ void Selection::compare(const Comparison& comparison) {
 void Selection::setNode(NodeKey node) {
     if (!m_current || m_current->node == node) return;
     if (m_current->node != NodeKey::None) remember();
+    moveNode(node);
+}
+
+void Selection::moveNode(NodeKey node) {
+    if (!m_current || m_current->node == node) return;
     m_current->node = node;
     emit nodeChanged(node);
 }
+
+void Selection::addStop() { remember(); }
 
 void Selection::go(const Comparison& comparison, NodeKey node) {
     if (m_current && m_current->comparison == comparison) return setNode(node);
@@ -80,20 +88,18 @@ void Selection::moveTo(const Stop& stop) {
     emit historyChanged();
 }
 
-void Selection::goBack() {
-    if (m_back.empty() || !m_current) return;
-    m_forward.push_back(*m_current);
-    const Stop stop = m_back.back();
-    m_back.pop_back();
+void Selection::returnTo(std::vector<Stop>& from, std::vector<Stop>& others) {
+    if (from.empty() || !m_current) return;
+    others.push_back(*m_current);
+    if (m_looker) others.back().look = m_looker();
+    const Stop stop = from.back();
+    from.pop_back();
     moveTo(stop);
+    if (stop.look) emit returned(stop.look);
 }
 
-void Selection::goForward() {
-    if (m_forward.empty() || !m_current) return;
-    m_back.push_back(*m_current);
-    const Stop stop = m_forward.back();
-    m_forward.pop_back();
-    moveTo(stop);
-}
+void Selection::goBack() { returnTo(m_back, m_forward); }
+
+void Selection::goForward() { returnTo(m_forward, m_back); }
 
 }  // namespace cutaway::ui

@@ -59,6 +59,19 @@ void compareWithFile(MainWindow& main);
 void compareRecorded(MainWindow& main);
 QString needsRecorded(MainWindow& main);
 void explainHere(MainWindow& main);
+// part_commands.cpp: what is about the current node in the picture.
+void showInputsAlone(MainWindow& main);
+void showUsersAlone(MainWindow& main);
+void showNeighboursAlone(MainWindow& main);
+void askPath(MainWindow& main);
+void showWholeGraph(MainWindow& main);
+void markOp(MainWindow& main);
+void showItsKernel(MainWindow& main);
+void runUpToHere(MainWindow& main);
+QString needsNode(MainWindow& main);
+QString needsPart(MainWindow& main);
+/// What these offer for a node, as lines of its menu.
+void addPartActions(MainWindow& main, QMenu& menu, NodeKey node);
 void showNodeMenu(MainWindow& main, NodeKey node, QPoint at);
 void showKeys(MainWindow& main);
 

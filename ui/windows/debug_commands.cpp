@@ -246,6 +246,8 @@ void showNodeMenu(MainWindow& main, NodeKey node, QPoint at) {
                           : MainWindow::tr("Break when this node is removed"),
                    &main, [&main, name] { main.get<BreakpointsWindow>().toggleDeath(name); });
     menu.addSeparator();
+    addPartActions(main, menu, node);
+    menu.addSeparator();
     menu.addAction(MainWindow::tr("Copy name"), &main, [name] { QApplication::clipboard()->setText(name); });
     menu.exec(at);
 }

@@ -75,6 +75,7 @@ GraphWindow::GraphWindow(const WindowRow& tableRow, const WindowParts& parts)
     column->setContentsMargins(0, 0, 0, 0);
     column->setSpacing(0);
     column->addWidget(makeBar());
+    column->addWidget(makePartBar());
     column->addWidget(m_view, 1);
     column->addWidget(makeLegend());
     setWidget(page);
@@ -87,7 +88,7 @@ GraphWindow::GraphWindow(const WindowRow& tableRow, const WindowParts& parts)
     connect(&parts.controller, &SessionController::modelOpened, this, [this] {
         m_shown.reset();
         m_view->setTimes(nullptr);
-        m_view->setModules(ModuleFolding::fromText(QSettings().value(modulesSetting()).toString()));
+        m_view->startAnew(ModuleFolding::fromText(QSettings().value(modulesSetting()).toString()));
     });
     connect(m_view, &GraphView::modulesChanged, this, [this] {
         const QString text = m_view->modules().text();
@@ -104,6 +105,8 @@ GraphWindow::GraphWindow(const WindowRow& tableRow, const WindowParts& parts)
         if (m_view->canvas().currentId() != id) m_view->goTo(id);
     });
     connect(m_view, &GraphView::nodeChosen, &parts.selection, &Selection::setNode);
+    connectHistory();
+    connect(m_view, &GraphView::message, this, &GraphWindow::message);
     connect(m_view, &GraphView::menuWanted, this, &GraphWindow::menuWanted);
     connect(m_view, &GraphView::nodeActivated, this, &GraphWindow::nodeOpened);
     connect(m_view, &GraphView::layoutStarted, this, [this](int nodes) {
@@ -198,6 +201,8 @@ std::span<const KeyHint> GraphWindow::keys() {
         {QT_TR_NOOP("Describe the node, open the fold"), QT_TR_NOOP("Enter, double click")},
         {QT_TR_NOOP("Open a closed module, with Ctrl all equal ones"), QT_TR_NOOP("Right, Enter, double click")},
         {QT_TR_NOOP("Close the module around"), QT_TR_NOOP("Left, double click on its name")},
+        {QT_TR_NOOP("Only what is up to so many edges away"), QT_TR_NOOP("1 to 9")},
+        {QT_TR_NOOP("Only the path from the current node"), QT_TR_NOOP("Ctrl+click")},
         {QT_TR_NOOP("Zoom at the pointer"), QT_TR_NOOP("wheel, + and −")},
         {QT_TR_NOOP("Move the picture"), QT_TR_NOOP("drag, Shift+arrow keys")},
     };
@@ -267,7 +272,10 @@ void GraphWindow::showWhat(const Shown& what) {
     m_fold->setEnabled(!single);
     m_hops->setEnabled(!single && m_fold->isChecked());
     m_counts->setText(countsOf(what));
-    m_view->showGraph(what.beside ? graphOnShow() : what.graph, title, m_selection.node());
+    const bool returns = m_returnPlace == pair;
+    m_view->showGraph(what.beside ? graphOnShow() : what.graph, title, m_selection.node(),
+                      returns ? m_returnTo : nullptr);
+    m_returnPlace.reset();
 }
 
 QString GraphWindow::countsOf(const Shown& what) const {
@@ -311,6 +319,7 @@ void GraphWindow::sceneShown(const QString& note) {
     if (m_selection.node() != NodeKey::None) m_view->setCurrent(m_selection.node(), false);
     if (m_fitNext) m_view->fit();
     m_fitNext = m_drawing = false;
+    showPartBar();
     emit settled();
 }
 

@@ -34,6 +34,10 @@ class GraphWindow : public Window {
   private:
     void showWhat(const Shown& what);
     void sceneShown(const QString& note);
+    // graph_window_part.cpp
+    QWidget* makePartBar();
+    void showPartBar();
+    void connectHistory();
     // graph_window_sides.cpp
     QString modulesSetting() const;  // where it is kept which modules of the model are closed
     QComboBox* makeModules();
@@ -56,6 +60,11 @@ class GraphWindow : public Window {
     std::vector<QWidget*> m_marks, m_sideMarks, m_heatMarks;  // of the legend
     QComboBox* m_module = nullptr;                            // shown with a forward beside its backward
     std::shared_ptr<const UnionGraph> m_beside;               // the forward beside its backward, if on show
+    QWidget* m_partBar = nullptr;                             // says which part is on show alone
+    ElidedLabel* m_partText = nullptr;
+    QSpinBox* m_partHops = nullptr;
+    std::shared_ptr<const GraphLook> m_returnTo;  // how the next picture was looked at, if it is of
+    std::optional<Comparison> m_returnPlace;      // this place
     int m_modeBefore = 0;
     bool m_fitNext = false;             // another module: both of its sides come into view
     std::optional<Comparison> m_shown;  // what is drawn

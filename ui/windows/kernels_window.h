@@ -20,6 +20,8 @@ class KernelsWindow : public Window {
 
   public:
     KernelsWindow(const WindowRow& tableRow, const WindowParts& parts);
+    /// Whether a kernel of the code that was generated last computes the node.
+    bool computes(NodeKey node) const { return m_kernels.rowOf(node) >= 0; }
 
   protected:
     void resizeEvent(QResizeEvent* event) override;

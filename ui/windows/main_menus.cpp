@@ -6,6 +6,7 @@
 #include <map>
 
 #include "ui/windows/commands.h"
+#include "ui/windows/graph_window.h"
 #include "ui/windows/icons.h"
 #include "ui/windows/main_window.h"
 #include "ui/windows/menu_actions.h"
@@ -53,7 +54,9 @@ void MainWindow::makeMenus() {
     connect(m_controller, &SessionController::modelClosed, this, &MainWindow::updateCommands);
     connect(m_controller, &SessionController::compiled, this, &MainWindow::updateCommands);
     connect(m_selection, &Selection::placeChanged, this, &MainWindow::updateCommands);
+    connect(m_selection, &Selection::nodeChanged, this, &MainWindow::updateCommands);
     connect(m_selection, &Selection::historyChanged, this, &MainWindow::updateCommands);
+    connect(&get<GraphWindow>().view(), &GraphView::sceneShown, this, &MainWindow::updateCommands);
     connect(m_stepper, &Stepper::allSoFarChanged, this, &MainWindow::updateCommands);
     updateCommands();
 }

@@ -264,6 +264,11 @@ void NumericsWindow::readValue() {
     m_runs.readValue(*m_runs.place(), row.node, m_view->side());
 }
 
+void NumericsWindow::runUpTo(NodeKey node) {
+    m_view->setHint(tr("Running up to the node…"));
+    m_runs.readValue(m_selection.place(), node, m_view->side());
+}
+
 /// Table and value stand where each has most room.
 void NumericsWindow::resizeEvent(QResizeEvent* event) {
     Window::resizeEvent(event);

@@ -29,6 +29,8 @@ class NumericsWindow : public Window {
     void stopActivity() override;
     /// Checks the graph at the current place.
     void start();
+    /// Runs the graph at the current place up to a node and shows its value.
+    void runUpTo(NodeKey node);
 
   protected:
     void resizeEvent(QResizeEvent* event) override;

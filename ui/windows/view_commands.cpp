@@ -12,6 +12,7 @@ namespace {
 
 constexpr const char* kModes = QT_TRANSLATE_NOOP("cutaway::ui", "&Graph Shows");
 constexpr const char* kModules = QT_TRANSLATE_NOOP("cutaway::ui", "&Modules");
+constexpr const char* kPart = QT_TRANSLATE_NOOP("cutaway::ui", "&Part of the Graph");
 constexpr const char* kThemes = QT_TRANSLATE_NOOP("cutaway::ui", "&Theme");
 
 template <GraphMode mode>
@@ -104,6 +105,36 @@ const Command kViewCommands[] = {
      .inside = kModules,
      .run = [](MainWindow& main) { main.get<GraphWindow>().view().foldModulesBack(); },
      .whyNot = needsModel},
+    {.text = QT_TRANSLATE_NOOP("cutaway::ui", "What the Node Is Made &Of"),
+     .key = "Ctrl+Shift+I",
+     .inside = kPart,
+     .run = showInputsAlone,
+     .whyNot = needsNode},
+    {.text = QT_TRANSLATE_NOOP("cutaway::ui", "What &Uses the Node"),
+     .key = "Ctrl+Shift+U",
+     .inside = kPart,
+     .run = showUsersAlone,
+     .whyNot = needsNode},
+    {.text = QT_TRANSLATE_NOOP("cutaway::ui", "&Path to Another Node…"),
+     .key = "Ctrl+Shift+P",
+     .inside = kPart,
+     .run = askPath,
+     .whyNot = needsNode},
+    {.text = QT_TRANSLATE_NOOP("cutaway::ui", "&Neighbours of the Node"),
+     .key = "Ctrl+Shift+H",
+     .inside = kPart,
+     .run = showNeighboursAlone,
+     .whyNot = needsNode},
+    {.text = QT_TRANSLATE_NOOP("cutaway::ui", "&Whole Graph"),
+     .key = "Ctrl+Shift+W",
+     .inside = kPart,
+     .run = showWholeGraph,
+     .whyNot = needsPart},
+    {.text = QT_TRANSLATE_NOOP("cutaway::ui", "&Mark All Calls of Its Operator"),
+     .key = "Ctrl+Shift+L",
+     .run = markOp,
+     .whyNot = needsModel,
+     .ticked = [](MainWindow& main) { return !main.get<GraphWindow>().view().canvas().markedOp().isEmpty(); }},
     {.text = QT_TRANSLATE_NOOP("cutaway::ui", "&System"),
      .inside = kThemes,
      .first = true,
