@@ -2,6 +2,7 @@
 #include <QTemporaryDir>
 #include <QtTest>
 
+#include "cutaway/kernel_calls.h"
 #include "cutaway/loops.h"
 #include "engine/runtime/cuda/requests.h"
 #include "tests/support/suites.h"
@@ -54,6 +55,38 @@ class SessionLoopsTest : public QObject {
             QVERIFY(kernel.calls >= 1 && !kernel.nodes.empty() && !kernel.kind.empty());
             QCOMPARE(kernel.nodes.size(), kernel.nodeNames.size());
             for (const std::string& name : kernel.nodeNames) QVERIFY(name != "m");
+        }
+    }
+    /// Node, kernel and node again, from every graph of the run on.
+    void everyNodeLeadsToItsCall() {
+        const auto calls = kernelCalls(m_session, m_run);
+        QVERIFY2(bool(calls), calls ? "" : calls.error().text().c_str());
+        const auto steps = m_session.steps(m_run);
+        const Place last{m_run, static_cast<int>(steps->size()) - 1, -1};
+        std::map<NodeKey, int> computed;
+        QStringList replaced;
+        const auto opened = m_session.diff({m_run, -1, -1}, {m_run, -1, -1});
+        for (const KernelCall& call : *calls) {
+            for (const NodeKey node : call.nodes) ++computed[node];
+            for (const auto& node : opened->nodes)
+                if (std::find(call.replaced.begin(), call.replaced.end(), node.info.id) != call.replaced.end())
+                    replaced << QString::fromStdString(node.info.name + ":" + call.kind);
+            QCOMPARE(call.kernel.empty(), call.kind.starts_with("library"));
+            QCOMPARE(call.buffers.empty(), call.kernel.empty());
+        }
+        for (const auto& node : m_session.diff(last, last)->nodes) {
+            if (node.info.role != NodeRole::Call || node.info.opClass == OpClass::View) continue;
+            QVERIFY2(computed[node.info.id] == 1, node.info.name.c_str());
+        }
+        // The softmax was decomposed; nothing stands in another's place else.
+        QCOMPARE(replaced, QStringList{"s:reduction"});
+        // Each kernel of the list has the nodes of its calls.
+        const auto kernels = loopKernels(m_session, m_run);
+        for (const LoopKernel& kernel : *kernels) {
+            std::vector<NodeKey> nodes;
+            for (const KernelCall& call : *calls)
+                if (call.kernel == kernel.name) nodes.insert(nodes.end(), call.nodes.begin(), call.nodes.end());
+            QVERIFY(nodes == kernel.nodes);
         }
     }
     void aKernelHasForms() {

@@ -188,6 +188,12 @@ class PictureTest : public QObject {
         build.add("y", "aten.relu.default", {x});
         PictureOptions how = options(false);
         QCOMPARE(printed(makePicture(build.graph(), how)), "0 5 unused inputs -> \n1 x -> 2\n2 relu.default -> \n");
+        // Those that were renamed are another box, which says so.
+        for (int i = 0; i < 3; ++i) build.add("edited" + std::to_string(i), "", {}, Change::Edited, NodeRole::Buffer);
+        const Picture both = makePicture(build.graph(), how);
+        const auto edited = std::find_if(both.nodes.begin(), both.nodes.end(),
+                                         [](const auto& node) { return node.title == "3 unused inputs"; });
+        QVERIFY(edited != both.nodes.end() && edited->change == Change::Edited);
         how.current = build.graph().nodes[2].info.id;
         QCOMPARE(makePicture(build.graph(), how).nodes[0].members.size(), size_t(0));
     }

@@ -78,7 +78,7 @@ void GraphCanvas::setCurrent(NodeKey id, bool reveal) {
     m_currentId = id;
     m_current = m_scene && id != NodeKey::None ? m_scene->picture.indexOf(id) : -1;
     if (reveal && m_current >= 0) ensureVisible(m_current);
-    update();
+    ringKernels();
 }
 
 void GraphCanvas::setView(double scale, QPointF offset) { followView(scale, offset, {}, true); }
@@ -235,7 +235,7 @@ void GraphCanvas::setCurrentBox(int node) {
     m_current = node;
     m_currentId = NodeKey::None;
     if (node >= 0) ensureVisible(node);
-    update();
+    ringKernels();
 }
 
 void GraphCanvas::ensureVisible(int node) {
@@ -289,6 +289,8 @@ void GraphCanvas::paintEvent(QPaintEvent* event) {
     request.marks = m_marks.get();
     request.heat = m_heat.get();
     request.op = paintedOp();
+    request.kernels = &m_kernels;
+    request.ringed = &m_ringed;
     m_work = paintScene(painter, *m_scene, m_colors, request);
     painter.restore();
     if (m_stale) {
@@ -304,6 +306,17 @@ void GraphCanvas::paintEvent(QPaintEvent* event) {
         painter.setBrush(Qt::NoBrush);
         painter.drawRect(rect().adjusted(0, 0, -1, -1));
     }
+}
+
+void GraphCanvas::setKernels(const KernelNames& kernels) {
+    m_kernels = kernels;
+    ringKernels();
+}
+
+void GraphCanvas::ringKernels() {
+    m_ringed =
+        m_kernels.marks && m_currentId != NodeKey::None ? m_kernels.marks->together(m_currentId) : QSet<quint64>();
+    update();
 }
 
 void GraphCanvas::setMarkedOp(const QString& op) {

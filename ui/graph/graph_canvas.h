@@ -37,6 +37,9 @@ class GraphCanvas : public QWidget {
     const SideMarks* marks() const { return m_marks.get(); }
     void setHeat(std::shared_ptr<const HeatMarks> heat);
     const HeatMarks* heat() const { return m_heat.get(); }
+    void setKernels(const KernelNames& kernels);
+    /// Nodes of the current node's kernels.
+    const QSet<quint64>& ringed() const { return m_ringed; }
     /// Marks all calls of an operator, not only while the pointer is on one of them; empty: none.
     void setMarkedOp(const QString& op);
     const QString& markedOp() const { return m_markedOp; }
@@ -125,6 +128,7 @@ class GraphCanvas : public QWidget {
     int neighbour(int key) const;
     QSizeF minimapSize() const;
     int paintedOp() const;
+    void ringKernels();
     bool minimapWanted() const;
     int freeWidth() const;  // without the minimap's place, whether or not it is shown now
     void paintMinimap(QPainter& painter);
@@ -138,6 +142,8 @@ class GraphCanvas : public QWidget {
     std::shared_ptr<const GraphScene> m_scene;
     std::shared_ptr<const SideMarks> m_marks;
     std::shared_ptr<const HeatMarks> m_heat;
+    KernelNames m_kernels;
+    QSet<quint64> m_ringed;
     GraphColors m_colors;
     GraphMode m_mode = GraphMode::Union;
     QTimer m_staleFor;

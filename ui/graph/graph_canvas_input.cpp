@@ -23,7 +23,7 @@ int GraphCanvas::nodeAt(QPointF at) const {
 void GraphCanvas::choose(int node, NodeKey id) {
     m_current = node;
     m_currentId = id;
-    update();
+    ringKernels();
     announceCurrent(this, node);
     emit nodeChosen(id);
 }

@@ -132,13 +132,12 @@ class ScenePainter {
         if (!shown(node.change)) return;
         ++m_work.nodes;
         const QRectF& box = m_scene.nodes[index];
+        paintKernel(node, box);
         if (m_request.heat) paintHeat(node, box, index == m_request.hovered);
         else if (m_request.marks) paintSide(node, box, index == m_request.hovered);
-        else {
-            paintKernel(node, box);
-            paintFrame(node, box, index == m_request.hovered);
-        }
+        else paintFrame(node, box, index == m_request.hovered);
         if (hasMarkedOp(node)) paintOpMark(box);
+        if (textShown()) paintKernelName(node, box);
         if (textShown()) paintTexts(node, box, index);
         else if (!m_crowded && m_request.scale >= kNameZoom) paintName(node, box);
     }
@@ -154,14 +153,39 @@ class ScenePainter {
         m_painter.drawRoundedRect(box.adjusted(-2, -2, 2, 2), kRadius + 2, kRadius + 2);
     }
 
-    /// Nodes that share a kernel have an outline of one colour; those of the current node's kernel a ring.
+    bool isRinged(const Picture::Node& node) const {
+        if (!m_request.ringed || m_request.ringed->isEmpty()) return false;
+        const auto holds = [this](NodeKey id) { return m_request.ringed->contains(packed(id)); };
+        return node.isFold() ? std::any_of(node.members.begin(), node.members.end(), holds) : holds(node.id);
+    }
+    /// What computes the node, on the upper edge of its box.
+    void paintKernelName(const Picture::Node& node, const QRectF& box) {
+        if (!m_request.kernels || !m_request.kernels->named || !m_request.kernels->marks || node.isFold()) return;
+        const QString name = m_request.kernels->marks->shortName(node.id, m_request.kernels->track);
+        if (name.isEmpty()) return;
+        const QFontMetricsF metrics(m_stubFont);
+        const QSizeF size(metrics.horizontalAdvance(name) + 6, metrics.height());
+        const QRectF tag(QPointF(box.right() - size.width() - 4, box.top() - size.height() / 2), size);
+        m_painter.setPen(QPen(m_colors.edge, 1));
+        m_painter.setBrush(m_colors.canvas);
+        m_painter.drawRoundedRect(tag, 3, 3);
+        m_painter.setFont(m_stubFont);
+        m_painter.setPen(m_colors.detail);
+        m_painter.drawText(tag, Qt::AlignCenter, name);
+        ++m_work.texts;
+    }
+
+    /// Nodes that share a kernel have an outline of one colour; those of the current node's kernel a ring, in the steps
+    /// before there are kernels, too.
     void paintKernel(const Picture::Node& node, const QRectF& box) {
-        if (node.kernel < 0) return;
-        const bool current = m_request.current >= 0 && m_scene.picture.nodes[m_request.current].kernel == node.kernel;
+        const bool shared = node.kernel >= 0 && m_request.current >= 0 &&
+                            m_scene.picture.nodes[m_request.current].kernel == node.kernel;
+        const bool current = shared || isRinged(node);
+        if (!current && (node.kernel < 0 || isMarked())) return;
         const bool dark = m_colors.canvas.lightness() < 128;
         // From cyan to pink, since red, amber and green say what changed; neighbours in number are far apart.
         constexpr int kFirstHue = 175, kHues = 155, kApart = 61;
-        QColor color = QColor::fromHsv(kFirstHue + node.kernel * kApart % kHues, 170, dark ? 220 : 170);
+        QColor color = QColor::fromHsv(kFirstHue + std::max(node.kernel, 0) * kApart % kHues, 170, dark ? 220 : 170);
         const double margin = current ? 5 : 3;
         m_painter.setPen(QPen(color, current ? 4 : 2));
         color.setAlphaF(current ? 0.35F : 0.12F);

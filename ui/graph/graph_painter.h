@@ -4,6 +4,7 @@
 
 #include "ui/graph/graph_colors.h"
 #include "ui/graph/graph_scene.h"
+#include "ui/graph/kernel_marks.h"
 #include "ui/graph/side_marks.h"
 
 namespace cutaway::ui {
@@ -19,6 +20,8 @@ struct PaintRequest {
     int op = -1;                       // its calls, and folds with such, are marked
     const SideMarks* marks = nullptr;  // take the place of the states' colours and signs
     const HeatMarks* heat = nullptr;   // so do these
+    const KernelNames* kernels = nullptr;
+    const QSet<quint64>* ringed = nullptr;  // nodes of the current node's kernels
 };
 /// What one paint cost, for tests and the log.
 struct PaintWork {

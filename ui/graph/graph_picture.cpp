@@ -211,14 +211,13 @@ class PictureMaker {
     }
 
     void gatherUnused() {
-        std::vector<size_t> unused;
+        std::map<Change, std::vector<size_t>> unused;
         for (size_t i = 0; i < m_graph.nodes.size(); ++i) {
             const UnionGraph::Node& node = m_graph.nodes[i];
             if (node.info.role == NodeRole::Call || node.info.role == NodeRole::Output || m_fold[i] >= 0) continue;
-            if (m_users[i].empty() && m_inputs[i].empty() && node.change == Change::Kept && !stays(i))
-                unused.push_back(i);
+            if (m_users[i].empty() && m_inputs[i].empty() && !stays(i)) unused[node.change].push_back(i);
         }
-        gather(unused, Picture::Box::Unused, kGatheredUnused);
+        for (const auto& [change, nodes] : unused) gather(nodes, Picture::Box::Unused, kGatheredUnused);
     }
 
     void gather(const std::vector<size_t>& nodes, Picture::Box kind, size_t least) {
@@ -387,6 +386,8 @@ class PictureMaker {
             ++m_picture.modules;
         } else {
             describeFold(node, m_graph, members);
+            if (fold.kind == Picture::Box::Unused)  // which are gathered by what happened to them
+                node.change = m_graph.nodes[static_cast<size_t>(members.front())].change;
             m_picture.folded += static_cast<int>(members.size());
         }
         measure(node);

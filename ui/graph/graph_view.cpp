@@ -178,6 +178,10 @@ void GraphView::setHeat(std::shared_ptr<const HeatMarks> heat) {
     for (GraphCanvas* canvas : {m_first, m_second}) canvas->setHeat(heat);
 }
 
+void GraphView::setKernels(const KernelNames& kernels) {
+    for (GraphCanvas* canvas : {m_first, m_second}) canvas->setKernels(kernels);
+}
+
 void GraphView::setMarkedOp(const QString& op) {
     for (GraphCanvas* canvas : {m_first, m_second}) canvas->setMarkedOp(op);
 }

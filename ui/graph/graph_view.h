@@ -34,6 +34,7 @@ class GraphView : public QSplitter {
     void setPaneNames(const QString& first, const QString& second);
     void setMarks(std::shared_ptr<const SideMarks> marks);
     void setHeat(std::shared_ptr<const HeatMarks> heat);
+    void setKernels(const KernelNames& kernels);
     void setMarkedOp(const QString& op);
     void setFolding(bool fold, int hops);
     /// The next graph is of another model: which of its modules are closed.

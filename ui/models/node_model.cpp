@@ -28,6 +28,7 @@ struct NodeModel::Item {
     bool digits = false;  // sizes, strides, numbers: to be compared place by place
     NodeKey node = NodeKey::None;
     int step = -2;
+    QString kernel;  // to go to its code
     Item* parent = nullptr;
     int row = 0;
     std::vector<std::unique_ptr<Item>> children;
@@ -137,6 +138,34 @@ void NodeModel::addNumbers(Item& item, const ValueSummary& values) {
     if (values.madeUp) item.add(tr("Data"), tr("made up: the file has none"));
 }
 
+/// What computes it, how long that took, and, from the schedule on, with which others and why.
+void NodeModel::addKernels(const NodeDetails& now, const NodeFacts& facts) {
+    const std::vector<int> calls = facts.kernels ? facts.kernels->callsOf(now.node.id) : std::vector<int>();
+    if (!now.kernel && calls.empty()) return;
+    QString value = tr("%1 later").arg(counted(static_cast<qsizetype>(calls.size()), tr("call"), tr("calls")));
+    if (now.kernel) {
+        const auto others = static_cast<qsizetype>(now.kernel->nodes.size()) - 1;
+        value = !now.kernel->library.empty() ? tr("a call of %1").arg(text(now.kernel->library))
+                : others == 0                ? tr("of its own")
+                                             : tr("shared with %1").arg(counted(others, tr("node"), tr("nodes")));
+    }
+    Item* kernel = m_root->add(tr("Kernel"), value);
+    for (const int place : calls) {
+        const KernelCall& call = facts.kernels->calls()[static_cast<size_t>(place)];
+        QStringList said{text(call.kind)};
+        if (call.microseconds > 0)
+            said << durationText(call.microseconds / 1000)
+                 << tr("%1 of the last run").arg(shareText(call.microseconds / facts.kernels->microseconds()));
+        Item* row =
+            kernel->add(call.kernel.empty() ? tr("Library") : text(call.kernel), said.join(QStringLiteral(" · ")));
+        row->kernel = text(call.kernel);
+    }
+    if (!now.kernel) return;
+    for (const NodeKey id : now.kernel->nodes)
+        if (id != now.node.id) kernel->add(nameIn(facts.nodes, id))->node = id;
+    for (const std::string& reason : now.kernel->reasons) kernel->add(tr("Fusion"), text(reason));
+}
+
 void NodeModel::setFacts(const NodeFacts& facts) {
     beginResetModel();
     m_root = std::make_unique<Item>();
@@ -182,19 +211,11 @@ void NodeModel::setFacts(const NodeFacts& facts) {
         addNodes(tr("Inputs"), now.node.inputs);
         addNodes(tr("Users"), now.node.users);
 
-        if (now.kernel) {
-            const auto others = static_cast<qsizetype>(now.kernel->nodes.size()) - 1;
-            Item* kernel = m_root->add(
-                tr("Kernel"), !now.kernel->library.empty() ? tr("a call of %1").arg(text(now.kernel->library))
-                              : others == 0                ? tr("of its own")
-                                            : tr("shared with %1").arg(counted(others, tr("node"), tr("nodes"))));
-            for (const NodeKey id : now.kernel->nodes)
-                if (id != now.node.id) kernel->add(nameOf(id))->node = id;
-            for (const std::string& reason : now.kernel->reasons) kernel->add(tr("Fusion"), text(reason));
-        }
-        if (!now.history.empty()) {
-            Item* lives = m_root->add(tr("History"),
-                                      counted(static_cast<qsizetype>(now.history.size()), tr("event"), tr("events")));
+        addKernels(now, facts);
+        const std::vector<int> calls = facts.kernels ? facts.kernels->callsOf(now.node.id) : std::vector<int>();
+        if (!now.history.empty() || !calls.empty()) {
+            Item* lives = m_root->add(tr("History"), counted(static_cast<qsizetype>(now.history.size() + calls.size()),
+                                                             tr("event"), tr("events")));
             for (const auto& life : now.history) {
                 const bool known = life.step >= 0 && life.step < static_cast<int>(facts.steps.size());
                 Item* row = lives->add(life.step < 0 ? tr("as opened")
@@ -203,6 +224,11 @@ void NodeModel::setFacts(const NodeFacts& facts) {
                                        text(life.what));
                 row->step = life.step;
                 for (NodeKey id : life.related) row->add(nameOf(id))->node = id;
+            }
+            for (const int place : calls) {
+                const KernelCall& call = facts.kernels->calls()[static_cast<size_t>(place)];
+                Item* row = lives->add(tr("code"), tr("computed by %1").arg(ui::nameOf(call)));
+                row->kernel = text(call.kernel);
             }
         }
         if (!now.frames.empty()) {
@@ -244,11 +270,13 @@ QVariant NodeModel::data(const QModelIndex& at, int role) const {
             const bool digits = at.column() == 1 && (item.digits || item.parent->digits);
             QFont font = digits ? numberFont() : QFont();
             font.setBold(item.parent == m_root.get() && at.column() == 0);
-            font.setUnderline((item.node != NodeKey::None || item.step >= -1) && at.column() == 0);
+            font.setUnderline((item.node != NodeKey::None || item.step >= -1 || !item.kernel.isEmpty()) &&
+                              at.column() == 0);
             return font;
         }
         case NodeRole: return item.node == NodeKey::None ? QVariant() : QVariant(cutaway::packed(item.node));
         case StepRole: return item.step < -1 ? QVariant() : QVariant(item.step);
+        case KernelRole: return item.kernel.isEmpty() ? QVariant() : QVariant(item.kernel);
         default: return {};
     }
 }

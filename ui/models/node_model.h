@@ -6,24 +6,26 @@
 #include <optional>
 #include <vector>
 
+#include "ui/graph/kernel_marks.h"
 #include "ui/models/node_index.h"
 
 namespace cutaway::ui {
 
 struct NodeFacts {
-    std::optional<NodeDetails> before, after;  // absent where the side has no such node
-    std::shared_ptr<const NodeIndex> nodes;    // of the graph on show, to name those in lists
-    std::vector<StepInfo> steps;               // to name the steps of the history
-    std::optional<ValueSummary> values;        // of a constant, a moment after the rest
-    QString definition;                        // to begin with, of an operator that nothing or a file defines
-    QString partition;                         // of training: why it is saved, computed again, or on one side only
+    std::optional<NodeDetails> before, after;    // absent where the side has no such node
+    std::shared_ptr<const NodeIndex> nodes;      // of the graph on show, to name those in lists
+    std::vector<StepInfo> steps;                 // to name the steps of the history
+    std::optional<ValueSummary> values;          // of a constant, a moment after the rest
+    QString definition;                          // to begin with, of an operator that nothing or a file defines
+    std::shared_ptr<const KernelMarks> kernels;  // of the run; null while they are not known
+    QString partition;                           // of training: why it is saved, computed again, or on one side only
 };
 
 class NodeModel : public QAbstractItemModel {
     Q_OBJECT
 
   public:
-    enum Role { NodeRole = Qt::UserRole, StepRole };
+    enum Role { NodeRole = Qt::UserRole, StepRole, KernelRole };
 
     explicit NodeModel(QObject* parent = nullptr);
     ~NodeModel() override;
@@ -41,6 +43,7 @@ class NodeModel : public QAbstractItemModel {
     struct Item;
     Item* itemOf(const QModelIndex& at) const;
     void addConstant(const NodeDetails& now, const NodeDetails& was, const NodeFacts& facts);
+    void addKernels(const NodeDetails& now, const NodeFacts& facts);
     void addNumbers(Item& item, const ValueSummary& values);
     std::unique_ptr<Item> m_root;
 };

@@ -15,7 +15,7 @@ void LoopLooks::list(RunId run) {
     if (m_run && *m_run != run) clear();
     m_run = run;
     askQueue<std::vector<LoopKernel>>(
-        this, m_looks, "loops", m_listingKernels,
+        this, m_looks, "list", m_listingKernels,  // which the forms of a kernel may not replace
         [this, run](const Progress& progress) { return m_source.loopKernels(run, progress); },
         [this](Result<std::vector<LoopKernel>> kernels) {
             m_problem = kernels ? QString() : QString::fromStdString(kernels.error().text());

@@ -50,15 +50,23 @@ SessionController::SessionController(std::unique_ptr<Source> source, Selection& 
     m_minifySearch = std::make_unique<MinifySearch>(*m_source);
     m_loopLooks = std::make_unique<LoopLooks>(*m_source);
     m_memoryLooks = std::make_unique<MemoryLooks>(*m_source);
+    m_kernelLooks = std::make_unique<KernelLooks>(*m_source);
     for (const auto ended : {&SessionController::modelOpened, &SessionController::modelClosed}) {
         connect(this, ended, m_checkedRuns.get(), &CheckedRuns::clear);
         connect(this, ended, m_coloring.get(), &GraphColoring::clear);
         connect(this, ended, m_minifySearch.get(), &MinifySearch::clear);
         connect(this, ended, m_loopLooks.get(), &LoopLooks::clear);
         connect(this, ended, m_memoryLooks.get(), &MemoryLooks::clear);
+        connect(this, ended, m_kernelLooks.get(), &KernelLooks::clear);
     }
     connect(&selection, &Selection::placeChanged, this, &SessionController::loadPlace);
     connect(&selection, &Selection::nodeChanged, this, &SessionController::loadNode);
+    connect(m_kernelLooks.get(), &KernelLooks::changed, this, [this] {
+        if (m_facts && m_kernelLooks->marks(m_selection.place().run)) nodeLoaded(m_shownNode, m_facts);
+    });
+    connect(this, &SessionController::timed, this, [this](RunId run) {
+        if (run == m_selection.place().run) m_kernelLooks->want(run, true);
+    });
 }
 
 SessionController::~SessionController() = default;

@@ -23,6 +23,7 @@
 #include "ui/session/breakpoints.h"
 #include "ui/session/checked_runs.h"
 #include "ui/session/graph_coloring.h"
+#include "ui/session/kernel_looks.h"
 #include "ui/session/loop_looks.h"
 #include "ui/session/memory_looks.h"
 #include "ui/session/minify_search.h"
@@ -166,6 +167,7 @@ class SessionController : public QObject {
     CheckedRuns& checkedRuns() { return *m_checkedRuns; }
     GraphColoring& coloring() { return *m_coloring; }
     MinifySearch& minifySearch() { return *m_minifySearch; }
+    KernelLooks& kernelLooks() { return *m_kernelLooks; }
     LoopLooks& loopLooks() { return *m_loopLooks; }
     MemoryLooks& memoryLooks() { return *m_memoryLooks; }
     /// Where compiles stop.
@@ -231,6 +233,7 @@ class SessionController : public QObject {
     void switchOn(const std::string& pass, CompileRequest& options) const;
     void loadValues(NodeKey node, const std::shared_ptr<const NodeFacts>& facts);
     void nodeLoaded(NodeKey node, std::shared_ptr<const NodeFacts> facts);
+    void wantKernels();
     void finishBisect(const BisectReport& report, bool show);
     /// What is shown of a run once it is compiled, instead of its first change.
     struct AfterCompile {
@@ -266,9 +269,10 @@ class SessionController : public QObject {
     std::shared_ptr<const Shown> m_shown;
     std::shared_ptr<const SideBySide> m_beside;  // of m_shown, where it is a forward beside its backward
     NodeKey m_shownNode = NodeKey::None;
-    bool m_returning = false;  // to what is on show already
-    int m_awaited = 0;         // m_moves when the compile was asked for
-    int m_moves = 0;           // changes of the place: work that ends does not move a user who has moved on
+    std::shared_ptr<const NodeFacts> m_facts;  // of it, without its kernels
+    bool m_returning = false;                  // to what is on show already
+    int m_awaited = 0;                         // m_moves when the compile was asked for
+    int m_moves = 0;  // changes of the place: work that ends does not move a user who has moved on
     std::shared_ptr<const std::vector<RuleInfo>>
         m_rules;  // texts of all rules of run m_rulesOf, once somebody wants them
     RunId m_rulesOf = -1;
@@ -288,6 +292,7 @@ class SessionController : public QObject {
     std::unique_ptr<GraphColoring> m_coloring;     // likewise
     std::unique_ptr<MinifySearch> m_minifySearch;  // likewise
     std::unique_ptr<LoopLooks> m_loopLooks;        // likewise
+    std::unique_ptr<KernelLooks> m_kernelLooks;
     std::unique_ptr<MemoryLooks> m_memoryLooks;
 };
 

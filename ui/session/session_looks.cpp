@@ -56,6 +56,7 @@ void SessionController::loadPlace() {
             m_beside = both.beside;
             m_shown =
                 std::make_shared<const Shown>(Shown{what, both.beside != nullptr, both.nodes->graph(), both.nodes});
+            wantKernels();
             emit shown(m_shown);
             emit textShown(std::make_shared<const ShownText>(ShownText{what, std::move(both.lines)}));
             loadNode();
@@ -66,7 +67,24 @@ void SessionController::loadPlace() {
 
 void SessionController::nodeLoaded(NodeKey node, std::shared_ptr<const NodeFacts> facts) {
     m_shownNode = node;
+    m_facts = facts;
+    const auto marks = m_kernelLooks->marks(m_selection.place().run);
+    if (marks && node != NodeKey::None) {
+        NodeFacts all = *facts;
+        all.kernels = marks;
+        facts = std::make_shared<const NodeFacts>(std::move(all));
+    }
     emit nodeShown(std::move(facts));
+}
+
+/// Once somebody looks at a node, or at the schedule: few steps of a run are, and planning it takes time.
+void SessionController::wantKernels() {
+    const Place place = m_selection.place();
+    const Run* run = runOf(place.run);
+    if (!run || run->stopped || run->steps.empty() || run->steps.back().state == StepState::Failed) return;
+    const bool scheduled = place.step >= 0 && place.step < static_cast<int>(run->steps.size()) &&
+                           run->steps[static_cast<size_t>(place.step)].stage == "schedule";
+    if (scheduled || m_selection.node() != NodeKey::None) m_kernelLooks->want(place.run);
 }
 
 namespace {
@@ -150,6 +168,7 @@ void SessionController::loadNode() {
         }
         return nodeLoaded(NodeKey::None, std::make_shared<const NodeFacts>());
     }
+    wantKernels();
     const Run* run = runOf(m_selection.place().run);
     ask<NodeFacts>(
         Lane::Looks, QStringLiteral("node"), tr("Reading the node"),

@@ -132,6 +132,10 @@ class SessionSource : public Source {
         const auto kept = session();
         return cutaway::comparePackage(*kept, run, model, progress);
     }
+    Result<std::vector<KernelCall>> kernelCalls(RunId run, const Progress& progress) override {
+        const auto kept = session();
+        return cutaway::kernelCalls(*kept, run, progress);
+    }
     Result<std::vector<LoopKernel>> loopKernels(RunId run, const Progress& progress) override {
         const auto kept = session();
         return cutaway::loopKernels(*kept, run, progress);

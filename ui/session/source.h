@@ -10,6 +10,7 @@
 #include "cutaway/debug_compile.h"
 #include "cutaway/export.h"
 #include "cutaway/gradients.h"
+#include "cutaway/kernel_calls.h"
 #include "cutaway/loops.h"
 #include "cutaway/memory.h"
 #include "cutaway/minify.h"
@@ -98,6 +99,10 @@ class Source {
     virtual Result<MinifyReport> minify(const MinifyOptions&, const std::function<void(const MinifyState&)>&,
                                         const Progress&) {
         return unsupported("graphs cannot be minified here", {}, {});
+    }
+    /// What each call of the compiled program computes (cutaway/kernel_calls.h).
+    virtual Result<std::vector<KernelCall>> kernelCalls(RunId, const Progress&) {
+        return unsupported("there are no kernels to look at here", {}, {});
     }
     /// The loops of kernels (cutaway/loops.h).
     virtual Result<std::vector<LoopKernel>> loopKernels(RunId, const Progress&) {

@@ -70,6 +70,31 @@ void CodeView::setCode(const QString& code) {
     colorVisible();
 }
 
+void CodeView::markLine(int line) {
+    const QTextBlock block = document()->findBlockByNumber(line);
+    if (line < 0 || !block.isValid()) return setExtraSelections({});
+    QTextEdit::ExtraSelection mark;
+    QColor color = palette().color(QPalette::Highlight);
+    color.setAlphaF(0.25F);
+    mark.format.setBackground(color);
+    mark.format.setProperty(QTextFormat::FullWidthSelection, true);
+    mark.cursor = QTextCursor(block);
+    setExtraSelections({mark});
+    setTextCursor(mark.cursor);
+    centerCursor();
+}
+
+void CodeView::mouseReleaseEvent(QMouseEvent* event) {
+    QPlainTextEdit::mouseReleaseEvent(event);
+    if (event->button() == Qt::LeftButton && !textCursor().hasSelection())
+        emit lineChosen(cursorForPosition(event->position().toPoint()).blockNumber());
+}
+
+void CodeView::keyPressEvent(QKeyEvent* event) {
+    if (event->key() != Qt::Key_Return && event->key() != Qt::Key_Enter) return QPlainTextEdit::keyPressEvent(event);
+    emit lineChosen(textCursor().blockNumber());
+}
+
 void CodeView::changeEvent(QEvent* event) {
     QPlainTextEdit::changeEvent(event);
     if (event->type() == QEvent::PaletteChange) colorVisible();

@@ -13,8 +13,16 @@ class CodeView : public QPlainTextEdit {
     /// `hint`: what stands there while there is no code.
     CodeView(Language language, const QString& name, const QString& hint, QWidget* parent = nullptr);
     void setCode(const QString& code);
+    /// Marks a line and brings it into view; -1: none.
+    void markLine(int line);
+
+  signals:
+    /// By a click, or Enter where the cursor stands.
+    void lineChosen(int line);
 
   protected:
+    void mouseReleaseEvent(QMouseEvent* event) override;
+    void keyPressEvent(QKeyEvent* event) override;
     void changeEvent(QEvent* event) override;
 
   private:

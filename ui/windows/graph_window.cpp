@@ -100,6 +100,7 @@ GraphWindow::GraphWindow(const WindowRow& tableRow, const WindowParts& parts)
     connect(&parts.controller, &SessionController::partitionShown, this, &GraphWindow::showSides);
     connect(&parts.controller, &SessionController::candidateShown, this, &GraphWindow::showSides);
     connect(&parts.controller.checkedRuns(), &CheckedRuns::heatChanged, this, &GraphWindow::showSides);
+    connect(&parts.controller.kernelLooks(), &KernelLooks::changed, this, &GraphWindow::showKernels);
     connect(&parts.controller.coloring(), &GraphColoring::changed, this, &GraphWindow::showSides);
     connect(&parts.selection, &Selection::nodeChanged, this, [this](NodeKey id) {
         if (m_view->canvas().currentId() != id) m_view->goTo(id);
@@ -257,6 +258,8 @@ static QString schedulingOnly(const UnionGraph& graph) {
 void GraphWindow::showWhat(const Shown& what) {
     const Comparison& pair = what.comparison;
     m_shown = pair;
+    m_scheduled = std::any_of(what.graph->nodes.begin(), what.graph->nodes.end(),
+                              [](const UnionGraph::Node& node) { return node.kernel >= 0; });
     m_drawing = true;
     const bool single = pair.before == pair.after;
     const QString title =
@@ -268,6 +271,7 @@ void GraphWindow::showWhat(const Shown& what) {
     m_mode->setEnabled(!single);
     enterBeside(what);
     showSides();
+    showKernels();
     // A graph alone has no unchanged part: all of it is on show.
     m_fold->setEnabled(!single);
     m_hops->setEnabled(!single && m_fold->isChecked());

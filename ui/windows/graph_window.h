@@ -45,6 +45,7 @@ class GraphWindow : public Window {
     std::shared_ptr<const UnionGraph> graphOnShow() const;
     void showSides();
     void showHeat();
+    void showKernels();
     static QString sidesCounted(const UnionGraph& graph);
     QString countsOf(const Shown& what) const;
     QWidget* makeBar();
@@ -68,6 +69,7 @@ class GraphWindow : public Window {
     int m_modeBefore = 0;
     bool m_fitNext = false;             // another module: both of its sides come into view
     std::optional<Comparison> m_shown;  // what is drawn
+    bool m_scheduled = false;           // its graph says which nodes share a kernel
     bool m_drawing = false;
     std::optional<Activity> m_layout;  // the layout under way, in its own process
 };

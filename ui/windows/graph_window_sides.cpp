@@ -75,6 +75,21 @@ void GraphWindow::showSides() {
     showHeat();
 }
 
+void GraphWindow::showKernels() {
+    if (!m_shown) return;
+    const Place& place = m_shown->after;
+    const Run* run = m_controller.runOf(place.run);
+    KernelNames kernels;
+    kernels.marks = run ? m_controller.kernelLooks().marks(place.run) : nullptr;
+    const bool step = run && place.step >= 0 && place.step < static_cast<int>(run->steps.size());
+    if (step && run->splitStep()) {
+        const std::string& track = run->steps[static_cast<size_t>(place.step)].track;
+        if (track == "forward" || track == "backward") kernels.track = QString::fromStdString(track);
+    }
+    kernels.named = m_scheduled;
+    m_view->setKernels(kernels);
+}
+
 /// Errors of a checked run lie over the graph that it checked, or what a plugin's colouring says over the one that it
 /// was asked about.
 void GraphWindow::showHeat() {

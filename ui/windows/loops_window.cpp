@@ -172,6 +172,8 @@ void LoopsWindow::connectParts() {
         m_listed.reset();
         wantListing();
     });
+    connect(m_source, &CodeView::lineChosen, this, &LoopsWindow::chooseLine);
+    connect(&m_controller.kernelLooks(), &KernelLooks::changed, this, &LoopsWindow::markNode);
     connect(m_code, &QTabWidget::currentChanged, this, &LoopsWindow::wantListing);
     connect(&m_looks, &LoopLooks::listingChanged, this, &LoopsWindow::showListing);
     connect(&m_looks, &LoopLooks::listed, this, &LoopsWindow::showList);
@@ -243,12 +245,14 @@ void LoopsWindow::showNode(NodeKey node) {
     m_table->selectRow(m_sorted->mapFromSource(m_model.index(row, 0)).row());
     m_following = false;
     m_looks.choose(QString::fromStdString(m_model.at(row).name));
+    markNode();
 }
 
 void LoopsWindow::showForms() {
     const auto& forms = m_looks.forms();
     m_kernel->setCode(forms ? QString::fromStdString(forms->kernel) : QString());
     m_source->setCode(forms ? QString::fromStdString(forms->source) : QString());
+    markNode();
     m_code->setTabText(m_code->indexOf(m_source), forms && forms->target == Target::Cuda ? tr("CUDA C++") : tr("C++"));
     // A plan that is being edited stays as the user wrote it.
     if (!forms || m_planOf != m_looks.kernel()) {
@@ -357,6 +361,7 @@ void LoopsWindow::resizeEvent(QResizeEvent* event) {
 std::span<const KeyHint> LoopsWindow::keys() {
     static constexpr KeyHint kKeys[] = {
         {QT_TR_NOOP("Run the kernel by the edited plan"), QT_TR_NOOP("Ctrl+Enter")},
+        {QT_TR_NOOP("Go to the node of a line of C++"), QT_TR_NOOP("click, Enter")},
     };
     return kKeys;
 }

@@ -24,6 +24,8 @@ class LoopsWindow : public Window {
   public:
     LoopsWindow(const WindowRow& tableRow, const WindowParts& parts);
     static std::span<const KeyHint> keys();
+    /// The C++ of a kernel, at the line of the current node.
+    void showCode(const QString& kernel);
     std::optional<Activity> activity() const override;
     void stopActivity() override;
 
@@ -49,6 +51,10 @@ class LoopsWindow : public Window {
     void showNode(NodeKey node);
     void chooseRow();
     void markLine(const QString& error);
+    // loops_lines.cpp
+    const KernelCall* callOnShow() const;
+    void markNode();
+    void chooseLine(int line);
     void run();
 
     SessionController& m_controller;

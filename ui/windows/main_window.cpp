@@ -18,6 +18,7 @@
 #include "ui/windows/activity_list.h"
 #include "ui/windows/commands.h"
 #include "ui/windows/graph_window.h"
+#include "ui/windows/loops_window.h"
 #include "ui/windows/node_window.h"
 #include "ui/windows/package_window.h"
 #include "ui/windows/problem_bar.h"
@@ -109,6 +110,10 @@ void MainWindow::makeWindows() {
             raiseWindow(&get<NodeWindow>());
         });
         connect(window, &Window::nodeWanted, this, [this](NodeKey node) { get<GraphWindow>().goTo(node); });
+        connect(window, &Window::kernelWanted, this, [this](const QString& kernel) {
+            raiseWindow(&get<LoopsWindow>());
+            get<LoopsWindow>().showCode(kernel);
+        });
         connect(window, &Window::rewritesWanted, this,
                 [this](const QString& words) { get<StepsWindow>().setFilter(words); });
         connect(window, &QDockWidget::visibilityChanged, this, &MainWindow::updateTitleBars, Qt::QueuedConnection);

@@ -106,6 +106,8 @@ void NodeWindow::go(const QModelIndex& at) {
     const QVariant node = row.data(NodeModel::NodeRole), step = row.data(NodeModel::StepRole);
     if (node.isValid()) m_selection.setNode(static_cast<NodeKey>(node.toULongLong()));
     else if (step.isValid()) goToLife(step.toInt());
+    else if (const QString kernel = row.data(NodeModel::KernelRole).toString(); !kernel.isEmpty())
+        emit kernelWanted(kernel);
     else m_tree->setExpanded(row, !m_tree->isExpanded(row));
 }
 

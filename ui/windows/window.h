@@ -58,6 +58,8 @@ class Window : public QDockWidget {
     void nodeOpened(cutaway::NodeKey id);
     /// The user wants to see a node in the Graph window.
     void nodeWanted(cutaway::NodeKey id);
+    /// The user wants to see the code of a kernel, and in it the current node.
+    void kernelWanted(const QString& kernel);
     /// The user wants the steps and rewrites listed that match these words.
     void rewritesWanted(const QString& words);
 

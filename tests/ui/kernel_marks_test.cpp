@@ -1,0 +1,166 @@
+// Kernels on the graph: which nodes are ringed in which step, what the Node window says of them, and the way on to a
+// line of C++ and back.
+#include <QPlainTextEdit>
+#include <QTreeView>
+#include <QtTest>
+
+#include "tests/support/suites.h"
+#include "tests/ui/patience.h"
+#include "tests/ui/session_window_fixture.h"
+#include "tests/ui/tree_text.h"
+#include "ui/models/kernel_lines.h"
+#include "ui/windows/graph_window.h"
+#include "ui/windows/loops_window.h"
+#include "ui/windows/node_window.h"
+
+using namespace cutaway;
+using namespace cutaway::ui;
+
+class KernelMarksTest : public QObject, testing::SessionWindowFixture {
+    Q_OBJECT
+
+    GraphView& view() { return m_main->get<GraphWindow>().view(); }
+    void settle() { QTRY_VERIFY_WITH_TIMEOUT(m_main->isSettled(), testing::kEnginePatience); }
+    void openAndCompile() {
+        QFile file(m_folder.filePath("softmax.py"));
+        QVERIFY(file.open(QIODevice::WriteOnly));
+        file.write(R"(def forward(self, x: "f32[12, 100]", y: "f32[100, 8]"):
+    a = aten.relu.default(x)
+    s = aten.softmax.int(a, 1)
+    m = aten.mm.default(s, y)
+    c = aten.cos.default(m)
+    return (c,)
+)");
+        file.close();
+        m_main->open(file.fileName());
+        QTRY_VERIFY_WITH_TIMEOUT(controller().model() && m_main->isSettled(), testing::kEnginePatience);
+        controller().compile({});
+        QTRY_VERIFY_WITH_TIMEOUT(!controller().runs().empty() && m_main->isSettled(), testing::kEnginePatience);
+    }
+    void goTo(int step) {
+        m_main->selection().setPlace({controller().runs().front().id, step, -1});
+        settle();
+    }
+    void goToLast() { goTo(static_cast<int>(controller().runs().front().steps.size()) - 1); }
+    void choose(const std::string& op) {
+        for (const auto& node : view().graph()->nodes)
+            if (node.info.op == op) m_main->selection().setNode(node.info.id);
+        settle();
+        QTRY_VERIFY_WITH_TIMEOUT(controller().kernelLooks().marks(controller().runs().front().id),
+                                 testing::kEnginePatience);
+    }
+    /// Operators of the nodes on show that are ringed.
+    QString ringed() {
+        QStringList ops;
+        for (const auto& node : view().graph()->nodes)
+            if (view().canvas().ringed().contains(packed(node.info.id)))
+                ops << QString::fromStdString(node.info.op).section('.', 1, 1);
+        ops.sort();
+        return ops.join(' ');
+    }
+    QString nodeText() { return testing::treeText(*m_main->get<NodeWindow>().findChild<QTreeView*>()->model()); }
+
+  private slots:
+    void initTestCase() { prepareSettings(); }
+    void init() { showWindow({1400, 900}); }
+    void cleanup() { m_main.reset(); }
+
+    void linesOfBuffers_data() {
+        QTest::addColumn<QString>("line");
+        QTest::addColumn<int>("buffer");
+        QTest::newRow("a store of vectors") << "    st_f32(b12 + t17, n, ld_f32(b3 + t1, n));" << 12;
+        QTest::newRow("a store of one") << "    b0[32*x0 + x1] = b1[x1] + b2[x1];" << 0;
+        QTest::newRow("added up") << "    b4[t1] += t3;" << 4;
+        QTest::newRow("read, the last") << "    const V_f32 t18 = ld_f32(b3 + t, n) + ld_f32(b4 + t, n);" << 4;
+        QTest::newRow("neither") << "    t0 = bc_f32(0.f); auto block1 = 3;" << -1;
+        QTest::newRow("compared") << "    if (b5[x1] == 3) return;" << 5;
+    }
+    void linesOfBuffers() {
+        QFETCH(QString, line);
+        QFETCH(int, buffer);
+        const auto found = bufferOfLine(line);
+        QCOMPARE(found ? static_cast<int>(*found) : -1, buffer);
+        const QString code = "void k() {\n    float* __restrict b" + QString::number(buffer) + " = p[0];\n" + line;
+        if (buffer >= 0) QCOMPARE(lineOfBuffer(code, static_cast<size_t>(buffer)), 2);
+        QCOMPARE(lineOfBuffer(code, 77), -1);
+    }
+
+    /// Also in the graph as it was opened, where one call stands for what is a kernel later.
+    void aKernelIsRingedInEveryStep() {
+        openAndCompile();
+        goTo(-1);
+        choose("aten.softmax.int");
+        QTRY_COMPARE(ringed(), "relu softmax");
+        goToLast();
+        const QString all = ringed();
+        QVERIFY2(all.contains("exp") && all.contains("relu") && all.contains("sum"), qPrintable(all));
+        QVERIFY(!all.contains("cos") && !all.contains("mm"));
+        choose("aten.exp.default");
+        QCOMPARE(ringed(), all);
+        goTo(-1);
+        QCOMPARE(ringed(), "relu softmax");
+        goToLast();
+        choose("aten.cos.default");
+        QCOMPARE(ringed(), "cos");
+    }
+
+    void boxesHaveTheNamesOfTheirKernels() {
+        openAndCompile();
+        goToLast();
+        choose("aten.cos.default");
+        const auto marks = controller().kernelLooks().marks(controller().runs().front().id);
+        QStringList names;
+        for (const auto& node : view().graph()->nodes) names << marks->shortName(node.info.id, {});
+        names.removeDuplicates();
+        names.removeAll(QString());
+        names.sort();
+        QVERIFY2(names.contains("k0") && names.contains("k1"), qPrintable(names.join(' ')));
+        picture("kernel-names", 300);
+        QCOMPARE(marks->shortName(m_main->selection().node(), "backward"), "");
+    }
+
+    /// From the node to its line, by the Node window, and from a line to its node.
+    void theHistoryLeadsToCodeAndBack() {
+        openAndCompile();
+        goToLast();
+        choose("aten.cos.default");
+        const NodeKey cos = m_main->selection().node();
+        auto* tree = m_main->get<NodeWindow>().findChild<QTreeView*>();
+        QTRY_VERIFY2(nodeText().contains("code | computed by kernel1"), qPrintable(nodeText()));
+        QVERIFY2(nodeText().contains("Kernel | of its own\n  kernel1 | pointwise"), qPrintable(nodeText()));
+        const auto rows = tree->model()->match(tree->model()->index(0, 0), NodeModel::KernelRole, "kernel1", 1,
+                                               Qt::MatchRecursive | Qt::MatchExactly);
+        QVERIFY(!rows.isEmpty());
+        emit tree->activated(rows.first());
+        QPlainTextEdit* code = nullptr;
+        for (auto* found : m_main->get<LoopsWindow>().findChildren<QPlainTextEdit*>())
+            if (found->accessibleName() == "C++") code = found;
+        QTRY_VERIFY_WITH_TIMEOUT(!code->extraSelections().isEmpty(), testing::kEnginePatience);
+        QVERIFY(code->isVisible());
+        const QString marked = code->textCursor().block().text();
+        QVERIFY2(marked.contains("st_f32(b0") || marked.contains("b0["), qPrintable(marked));
+        picture("kernel-line", 300);
+        // Back: a line leads to the node whose value it writes or reads, and one that does neither to none.
+        choose("aten.exp.default");
+        QTRY_VERIFY_WITH_TIMEOUT(code->toPlainText().startsWith("// kernel0"), testing::kEnginePatience);
+        const auto choice = [&](int line) {
+            code->setTextCursor(QTextCursor(code->document()->findBlockByNumber(line)));
+            QTest::keyClick(code, Qt::Key_Return);
+            const UnionGraph::Node* node = NodeIndex(view().graph()).find(m_main->selection().node());
+            return node ? QString::fromStdString(node->info.name) : QString();
+        };
+        const NodeKey exp = m_main->selection().node();
+        const int reads = lineOfBuffer(code->toPlainText(), 1);
+        QVERIFY(reads > 0);
+        QVERIFY(choice(0).startsWith("exp"));
+        QCOMPARE(m_main->selection().node(), exp);
+        QCOMPARE(choice(reads), "x");
+        const int writes = lineOfBuffer(code->toPlainText(), 0);
+        QVERIFY2(choice(writes).startsWith("div"), qPrintable(choice(writes)));
+        QVERIFY(code->extraSelections().first().cursor.blockNumber() == writes);
+        m_main->selection().setNode(cos);
+    }
+};
+
+CUTAWAY_SUITE(KernelMarksTest)
+#include "kernel_marks_test.moc"
