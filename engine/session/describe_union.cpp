@@ -64,6 +64,24 @@ BodyPairs pairedBodies(const Module& before, const Module& after, uint32_t sameB
     return out;
 }
 
+/// The fewest places that have to change so that the rest of the numbers rises: all but a longest rising subsequence.
+std::vector<size_t> outOfOrder(const std::vector<size_t>& numbers) {
+    std::vector<size_t> ends, before(numbers.size(), numbers.size());  // ends: by length, where the lowest end stands
+    for (size_t i = 0; i < numbers.size(); ++i) {
+        const auto at = std::lower_bound(ends.begin(), ends.end(), numbers[i],
+                                         [&](size_t end, size_t number) { return numbers[end] < number; });
+        if (at != ends.begin()) before[i] = *std::prev(at);
+        if (at == ends.end()) ends.push_back(i);
+        else *at = i;
+    }
+    std::vector<bool> rises(numbers.size(), false);
+    for (size_t i = ends.empty() ? numbers.size() : ends.back(); i < numbers.size(); i = before[i]) rises[i] = true;
+    std::vector<size_t> out;
+    for (size_t i = 0; i < numbers.size(); ++i)
+        if (!rises[i]) out.push_back(i);
+    return out;
+}
+
 /// The work of describeUnion: every pair of graphs adds its nodes and edges.
 class UnionMaker {
   public:
@@ -142,6 +160,10 @@ class UnionMaker {
     void addAfter(const std::string& path, const Module* before, const Module& after) {
         size_t position = 0;
         const std::unordered_map<NodeId, int> kernels = kernelsOf(after);
+        std::unordered_map<NodeId, size_t> oldPlaces;
+        if (before && before != &after)
+            for (const Node& old : before->graph().nodes()) oldPlaces.emplace(old.id(), oldPlaces.size());
+        std::vector<size_t> kept, places;  // of the nodes that both have: indices in m_nodes, and where they stood
         for (const Node& now : after.graph().nodes()) {
             UnionGraph::Node node;
             const Node* const was = partnerOf(before, now, node.certainty);
@@ -159,9 +181,17 @@ class UnionMaker {
                 ++m_out.edited;
             }
             if (was && was->id() != now.id()) node.before = keyIn(path, was->id());
+            if (was && !oldPlaces.empty()) {
+                kept.push_back(m_nodes.size());
+                places.push_back(oldPlaces.at(was->id()));
+            }
             m_place[node.info.id] = m_nodes.size();
             m_wish.push_back(static_cast<double>(m_nodes.size()));
             m_nodes.push_back(std::move(node));
+        }
+        for (const size_t at : outOfOrder(places)) {
+            m_nodes[kept[at]].moved = true;
+            ++m_out.moved;
         }
     }
     /// The wanted position of a removed node is just before the first surviving node after it.

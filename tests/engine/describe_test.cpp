@@ -5,6 +5,7 @@
 #include <QtTest>
 
 #include "engine/session/session_state.h"
+#include "tests/support/graph_eval.h"
 #include "tests/support/suites.h"
 
 using namespace cutaway;
@@ -40,6 +41,42 @@ class DescribeTest : public QObject {
                            }));
         QVERIFY(std::all_of(alone.edges.begin(), alone.edges.end(),
                             [](const UnionGraph::Edge& edge) { return edge.change == Change::Kept; }));
+    }
+
+    /// As few nodes as possible are said to have moved.
+    void movedNodes_data() {
+        QTest::addColumn<QStringList>("before");
+        QTest::addColumn<QStringList>("after");
+        QTest::addColumn<QString>("moved");
+        const QStringList calls{"a", "b", "c", "d", "e"};
+        QTest::newRow("none") << calls << calls << "";
+        QTest::newRow("the first to the end") << calls << QStringList{"b", "c", "d", "e", "a"} << "a";
+        QTest::newRow("the last to the front") << calls << QStringList{"e", "a", "b", "c", "d"} << "e";
+        QTest::newRow("two") << calls << QStringList{"c", "a", "b", "e", "d"} << "c e";
+        QTest::newRow("beside one that is new") << QStringList{"a", "b"} << QStringList{"f", "b", "a"} << "b";
+    }
+    void movedNodes() {
+        QFETCH(QStringList, before);
+        QFETCH(QStringList, after);
+        QFETCH(QString, moved);
+        const auto graphOf = [](const QStringList& calls) {
+            QString text = "def forward(x: \"f32[4]\"):\n";
+            // The function differs by name, since it is what the nodes are paired by.
+            const QMap<QString, QString> ops{{"a", "sin"}, {"b", "cos"}, {"c", "relu"},
+                                             {"d", "neg"}, {"e", "exp"}, {"f", "abs"}};
+            for (const QString& call : calls) text += "    " + call + " = aten." + ops[call] + ".default(x)\n";
+            QStringList sorted = calls;
+            sorted.removeAll("f");
+            sorted.sort();
+            return testing::moduleOf((text + "    return (" + sorted.join(", ") + ",)\n").toStdString());
+        };
+        const UnionGraph graph = describeMatched(*graphOf(before), *graphOf(after), nullptr);
+        QStringList found;
+        for (const UnionGraph::Node& node : graph.nodes)
+            if (node.moved) found << QString::fromStdString(node.info.name);
+        found.sort();
+        QCOMPARE(found.size(), graph.moved);
+        QCOMPARE(found.join(' '), moved);
     }
 };
 

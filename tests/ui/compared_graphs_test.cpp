@@ -7,6 +7,7 @@
 #include "tests/support/suites.h"
 #include "tests/ui/patience.h"
 #include "tests/ui/session_window_fixture.h"
+#include "ui/windows/differences_window.h"
 #include "ui/windows/graph_dialog.h"
 #include "ui/windows/graph_window.h"
 #include "ui/windows/main_window.h"
@@ -52,6 +53,12 @@ class ComparedGraphsTest : public QObject, testing::SessionWindowFixture {
         QVERIFY(relu->certainty == Certainty::Likely);
         QVERIFY2(graph().pictureTitle().contains("likely the same"), qPrintable(graph().pictureTitle()));
         QCOMPARE(QFileInfo(controller().path()).fileName(), QString("one.py"));
+        // The list of what differs names such pairs, too.
+        m_main->raiseWindow(&m_main->get<DifferencesWindow>());
+        const auto* parts = m_main->get<DifferencesWindow>().findChild<QTreeWidget*>();
+        QTRY_COMPARE(parts->topLevelItemCount(), 2);
+        QVERIFY(parts->topLevelItem(1)->text(0).startsWith("Pairs that are not sure"));
+        QCOMPARE(parts->topLevelItem(1)->child(0)->text(3), QString("likely the same"));
     }
 
     void anotherGraphOfTheTrace() {

@@ -87,6 +87,25 @@ class LayoutTest : public QObject {
         QCOMPARE(writeAnswer(run(how, problem)), writeAnswer(run(how, problem)));
     }
 
+    /// Results of one call keep their order, whoever reads them.
+    void resultsStandInOrder() {
+        for (const bool turned : {false, true}) {
+            LayoutProblem problem;
+            for (int i = 0; i < 9; ++i) problem.nodes.push_back({60, 30, -1});
+            problem.nodes[0].inOrder = true;
+            for (int i = 1; i <= 4; ++i) problem.edges.push_back({0, i, 2});
+            for (int i = 1; i <= 4; ++i) problem.edges.push_back({i, turned ? 9 - i : 4 + i, 2});
+            for (int i = 5; i < 8; ++i) problem.edges.push_back({i, i + 1, 2});
+            std::stringstream sent(writeProblem(problem));
+            const auto received = readProblem(sent);
+            QVERIFY(received && received->nodes[0].inOrder && !received->nodes[1].inOrder);
+            const auto answer = layoutWithDot(*received);
+            QVERIFY(answer.has_value());
+            for (int i = 1; i < 4; ++i)
+                QVERIFY(answer->centres[static_cast<size_t>(i)].x < answer->centres[static_cast<size_t>(i) + 1].x);
+        }
+    }
+
     void edgesOverTheRankLimitBecomeStubs_data() { bothWays(); }
     void edgesOverTheRankLimitBecomeStubs() {
         QFETCH(QString, how);

@@ -14,6 +14,7 @@
 #include "tests/support/paths.h"
 #include "tests/support/suites.h"
 #include "ui/windows/commands.h"
+#include "ui/windows/graph_window.h"
 #include "ui/windows/main_window.h"
 #include "ui/windows/menu_actions.h"
 #include "ui/windows/theme.h"
@@ -31,6 +32,7 @@ const QMap<QString, QByteArray> kDialogs = {
     {"Ctrl+Shift+O", "QFileDialog"},
     {"Ctrl+Shift+G", "cutaway::ui::GraphDialog"},
     {"Ctrl+Shift+Y", "QFileDialog"},
+    {"Ctrl+Shift+P", "QInputDialog"},
     {"Compare with a File", "QFileDialog"},
     {"Ctrl+Shift+E", "QFileDialog"},
     {"Export Text", "QFileDialog"},
@@ -152,6 +154,9 @@ class MenuDialogsTest : public QObject {
             open(testing::testFile("../resources/models/mlp.pt2"));
             m_main->controller().compile({});
             QTRY_VERIFY_WITH_TIMEOUT(!m_main->controller().runs().empty() && m_main->isSettled(), kExportPatience);
+            // Some commands are about a node.
+            m_main->selection().setNode(m_main->get<GraphWindow>().view().graph()->nodes.front().info.id);
+            QTRY_VERIFY_WITH_TIMEOUT(m_main->isSettled(), kExportPatience);
         }
         const size_t runs = m_main->controller().runs().size();
         QByteArray seen;

@@ -338,6 +338,16 @@ class PartitionWindowTest : public QObject, testing::SessionWindowFixture {
                 backward |= node.change == Change::Added;
             }
             QVERIFY(forward && backward);
+            // Each pane is filled by its own side, and readable.
+            for (const GraphCanvas* pane : {&graph().canvas(), &graph().secondCanvas()}) {
+                QRectF own;
+                for (size_t i = 0; i < pane->scene()->nodes.size(); ++i)
+                    if (shownIn(pane->mode(), pane->scene()->picture.nodes[i].change)) own |= pane->scene()->nodes[i];
+                const QRectF view = pane->view();
+                QVERIFY(pane->scale() >= kTextZoom);
+                QVERIFY(view.intersects(own));
+                QVERIFY(pane->scale() >= 1 || own.width() > 0.6 * view.width() || own.height() > 0.6 * view.height());
+            }
             picture("beside-module-" + model);
         }
         QTest::keyClick(m_main.get(), Qt::Key_J, Qt::ControlModifier);

@@ -255,7 +255,7 @@ class WindowKeysTest : public QObject, private testing::MainWindowFixture {
         openAndCompile();
         QTRY_VERIFY_WITH_TIMEOUT(m_main->window("graph")->titleBarWidget(), kPatience);
         QVERIFY(!m_main->window("steps")->titleBarWidget());  // it has no tab
-        for (const char* name : {"text", "kernels", "loops", "memory", "package"}) {
+        for (const char* name : {"text", "kernels", "loops", "memory", "filmstrip", "package"}) {
             m_main->window(name)->setFloating(true);
             QTRY_VERIFY_WITH_TIMEOUT(!m_main->window(name)->titleBarWidget(), kPatience);
         }

@@ -162,8 +162,33 @@ void GraphCanvas::showAll() {
     if (m_scene) showArea(m_scene->bounds);
 }
 
+/// All boxes of the pane's side if they are readable then, else the first of them.
+void GraphCanvas::frameOwnSide() {
+    QRectF all;
+    int first = -1;
+    for (size_t i = 0; i < m_scene->nodes.size(); ++i) {
+        if (!shownIn(m_mode, m_scene->picture.nodes[i].change)) continue;
+        all |= m_scene->nodes[i];
+        if (first < 0 || m_scene->nodes[i].top() < m_scene->nodes[static_cast<size_t>(first)].top())
+            first = static_cast<int>(i);
+    }
+    if (first < 0) return fit();
+    all.adjust(-20, -20, 20, 20);
+    m_moved = false;
+    m_scale = std::clamp(std::min(width() / all.width(), height() / all.height()), kMinScale, 1.25);
+    QPointF middle = all.center();
+    if (m_scale < kTextZoom) {
+        m_scale = kReadable;
+        const QPointF top = m_scene->nodes[static_cast<size_t>(first)].center();
+        middle = QPointF(top.x(), all.top() + height() / m_scale / 2);
+    }
+    m_offset = QPointF(width(), height()) / 2 - middle * m_scale;
+    viewMoved();
+}
+
 void GraphCanvas::frameChange() {
     if (!m_scene || m_scene->nodes.empty()) return;
+    if (m_ownSide) return frameOwnSide();
     fit();
     m_moved = false;
     if (m_scale >= kReadable) return;
@@ -188,7 +213,17 @@ void GraphCanvas::frameChange() {
                    ? area
                    : m_scene->withKeptNeighbours(area, QSizeF(free, height()) / kReadable - QSizeF(80, 80));
     };
-    if (scaleOf(target) < kReadable) {  // too much has changed for one view: the first change, and what fits beside it
+    const auto changes = [this] {
+        int count = 0;
+        for (size_t i = 0; i < m_scene->nodes.size(); ++i) count += m_scene->isChanged(static_cast<int>(i));
+        return count;
+    };
+    // What a rewrite took and what it put there belong together, as long as boxes can be told from each other.
+    constexpr int kOfOneRewrite = 12;
+    if (scaleOf(target) < kReadable && scaleOf(target) >= kNameZoom && changes() <= kOfOneRewrite) {
+        m_scale = scaleOf(target);
+        m_offset = QPointF(free, height()) / 2 - target.center() * m_scale;
+    } else if (scaleOf(target) < kReadable) {  // too much for one view: the first change, and what fits beside it
         constexpr double kScale = 0.85;
         QRectF first;
         for (size_t i = 0; i < m_scene->nodes.size(); ++i) {

@@ -65,6 +65,8 @@ class GraphCanvas : public QWidget {
     /// Of two panes one decides the view when a scene or a size is new; the one that follows leaves that to it.
     void setFollows(bool follows) { m_follows = follows; }
     bool isApart() const { return m_apart; }
+    /// Whether the view frames the boxes of this pane's side alone, in place of the change of both.
+    void setOwnSide(bool own) { m_ownSide = own; }
     void zoomBy(double factor, QPointF anchor);
     void fit();
     /// All of it if it is readable then, else the current box, else its top.
@@ -125,6 +127,7 @@ class GraphCanvas : public QWidget {
     void follow(const GraphScene::Stub& stub, QPoint at);
     void step(int key);
     int nearestToMiddle() const;
+    void frameOwnSide();
     int neighbour(int key) const;
     QSizeF minimapSize() const;
     int paintedOp() const;
@@ -152,7 +155,7 @@ class GraphCanvas : public QWidget {
     double m_scale = 1;
     QPointF m_offset, m_pressed, m_pressedOffset;
     bool m_dragging = false, m_onMinimap = false;
-    bool m_apart = false, m_follows = false;
+    bool m_apart = false, m_follows = false, m_ownSide = false;
     bool m_noteBelow = false;  // the view was moved up to its nodes, so the note stands below
     bool m_moved = false;      // by hand: the view is then kept, otherwise it frames what is new
     NodeKey m_currentId = NodeKey::None;

@@ -195,7 +195,7 @@ class ScenePainter {
 
     void paintFrame(const Picture::Node& node, const QRectF& box, bool hovered) {
         const ChangeColors& state = m_colors[node.change];
-        QPen pen(hovered ? m_colors.hover : state.line, node.change == Change::Kept ? 1.1 : 2.0);
+        QPen pen(hovered ? m_colors.hover : state.line, node.change == Change::Kept && !node.moved ? 1.1 : 2.0);
         if (node.change == Change::Removed) pen.setDashPattern({3, 2});
         if (node.isFold() && !node.isModule()) pen.setDashPattern({1, 2});
         m_painter.setPen(pen);
@@ -279,7 +279,7 @@ class ScenePainter {
         m_painter.setFont(m_titleFont);
         m_painter.setPen(state.text);
         // A closed module has its signs, with numbers, in a line of their own.
-        const QString sign = isMarked() || node.isModule() ? QString() : signOf(node.change);
+        const QString sign = isMarked() || node.isModule() ? QString() : signOf(node);
         m_painter.drawText(line, align | Qt::AlignVCenter,
                            sign.isEmpty() ? node.title : sign + QStringLiteral(" ") + node.title);
         ++m_work.texts;

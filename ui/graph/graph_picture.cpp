@@ -19,6 +19,7 @@ constexpr size_t kMaxChips = 3;
 constexpr size_t kHub = 24;            // neighbours from which on a node leads everywhere
 constexpr size_t kMapBoxes = 60;       // of a large graph whose modules are closed
 constexpr size_t kGatheredInputs = 8;  // of a map, from which on they are one box
+constexpr QLatin1String kItemTitle("operator.getitem");
 constexpr size_t kGatheredUnused = 3;  // of any picture
 
 /// The work of makePicture, one stage a function; `m_graph` is read only.
@@ -305,6 +306,7 @@ class PictureMaker {
         node.backward = from.info.backward;
         node.kernel = from.kernel;
         node.opClass = from.info.opClass;
+        node.moved = from.moved;
         addOp(node, slot);
         const QString name = textOf(from.info.name), type = textOf(from.info.type);
         const bool call = node.role == NodeRole::Call;
@@ -355,7 +357,7 @@ class PictureMaker {
         const double detail = std::max(fit(m_smallMetrics, node.detail), fit(m_smallMetrics, node.more));
         double chips = 0;
         for (const auto& chip : node.chips) chips += chip.width + kChipGap;
-        const double sign = node.change == Change::Kept ? 0 : 16;
+        const double sign = signOf(node).isEmpty() ? 0 : 16;
         const double width = std::max({title + sign, detail, chips});
         double height = m_boldMetrics.height() + 10;
         if (!node.detail.isEmpty()) height += m_smallMetrics.height();
@@ -441,32 +443,6 @@ class PictureMaker {
 
 }  // namespace
 
-int Picture::indexOfModule(const QString& key) const {
-    const auto found = std::find_if(nodes.begin(), nodes.end(), [&](const Node& node) { return node.key == key; });
-    return found == nodes.end() || key.isEmpty() ? -1 : static_cast<int>(found - nodes.begin());
-}
-
-QString Picture::opOf(int box) const {
-    if (box < 0 || nodes[static_cast<size_t>(box)].isFold()) return {};
-    const std::vector<int>& own = nodes[static_cast<size_t>(box)].ops;
-    return own.empty() ? QString() : ops[static_cast<size_t>(own.front())];
-}
-
-QString Picture::moduleToClose(int box) const {
-    if (box < 0 || modules == 0) return {};
-    const Node& at = nodes[static_cast<size_t>(box)];
-    for (QString key = at.module.isEmpty() ? QString() : moduleKey(at.module, at.backward); !key.isEmpty();
-         key = moduleAround(key)) {
-        const QString path = pathOfModule(key);
-        const auto isInside = [&](const Node& node) {
-            return node.backward == at.backward &&
-                   (node.module == path || (node.module.startsWith(path) && node.module[path.size()] == QChar('.')));
-        };
-        if (std::count_if(nodes.begin(), nodes.end(), isInside) > 1) return key;
-    }
-    return {};
-}
-
 Picture makePicture(const UnionGraph& graph, const PictureOptions& options) {
     return PictureMaker(graph, options).make();
 }
@@ -488,9 +464,15 @@ LayoutProblem problemOf(const Picture& picture) {
     for (const auto& cluster : picture.clusters) problem.clusters.push_back({cluster.parent});
     for (const auto& node : picture.nodes)
         problem.nodes.push_back({node.size.width(), node.size.height(), node.cluster});
-    for (const auto& edge : picture.edges)
+    std::vector<int> users(picture.nodes.size(), 0), items(picture.nodes.size(), 0);
+    for (const auto& edge : picture.edges) {
         problem.edges.push_back(
             {edge.from, edge.to, edge.change == Change::Removed ? 1 : 2});  // "after" is kept straight
+        ++users[static_cast<size_t>(edge.from)];
+        items[static_cast<size_t>(edge.from)] += picture.nodes[static_cast<size_t>(edge.to)].title == kItemTitle;
+    }
+    // The results of one call look alike, and would change places from step to step.
+    for (size_t i = 0; i < users.size(); ++i) problem.nodes[i].inOrder = items[i] > 1 && items[i] == users[i];
     return problem;
 }
 

@@ -62,6 +62,7 @@ struct Picture {
         std::vector<Chip> chips;
         std::vector<NodeKey> members;  // of a fold
         std::vector<int> ops;          // of its calls, each once: places in Picture::ops
+        bool moved = false;            // it is kept, but stands elsewhere
         int kernel = -1;               // UnionGraph's
         QSizeF size;
         int cluster = -1;
@@ -92,6 +93,8 @@ struct Picture {
     std::shared_ptr<const UnionGraph> graph;  // what is drawn, for texts made on demand; may be null
     QHash<quint64, int> where;  // node id -> index in `nodes`: its own box, its fold, or the first box it is a chip on
 
+    /// The first chip of a box that is not kept; None without any.
+    NodeKey changedChip(int box) const;
     /// The operator of a single call; empty of other boxes.
     QString opOf(int box) const;
     int indexOf(NodeKey id) const { return where.value(packed(id), -1); }
@@ -112,6 +115,8 @@ LayoutProblem problemOf(const Picture& picture);
 
 /// "+", "−", "~" or "".
 QString signOf(Change change);
+/// The same, and "↕" of what only stands elsewhere.
+QString signOf(const Picture::Node& node);
 /// Of a pair that is not sure: "likely the same"; empty of one that is.
 QString certaintyWord(Certainty certainty);
 /// "aten.add.Tensor" -> "add.Tensor"; other namespaces stay.

@@ -93,6 +93,7 @@ QRectF GraphScene::chipRect(int node, size_t chip) const {
 
 bool GraphScene::isChanged(int node) const {
     return picture.nodes[static_cast<size_t>(node)].change != Change::Kept ||
+           picture.changedChip(node) != NodeKey::None ||
            std::any_of(picture.edges.begin(), picture.edges.end(),
                        [&](const Picture::Edge& edge) { return edge.rewired && edge.to == node; });
 }
@@ -100,9 +101,12 @@ bool GraphScene::isChanged(int node) const {
 QRectF GraphScene::changedArea() const {
     QRectF area;
     for (size_t i = 0; i < nodes.size(); ++i)
-        if (picture.nodes[i].change != Change::Kept) area |= nodes[i];
+        if (picture.nodes[i].change != Change::Kept || picture.changedChip(static_cast<int>(i)) != NodeKey::None)
+            area |= nodes[i];
     for (size_t i = 0; i < edges.size(); ++i)
         if (picture.edges[i].rewired) area |= nodes[picture.edges[i].from] | nodes[picture.edges[i].to];
+    for (size_t i = 0; i < nodes.size() && !picture.changed; ++i)  // then the order is all that changed
+        if (picture.nodes[i].moved) area |= nodes[i];
     return area;
 }
 

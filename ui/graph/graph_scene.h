@@ -45,7 +45,7 @@ struct GraphScene {
     QRectF chipRect(int node, size_t chip) const;
     /// Whether a box, or what it reads, changed.
     bool isChanged(int node) const;
-    /// Bounding box of all changed nodes; null if nothing changed.
+    /// Bounding box of all changed nodes and chips, else of those that stand elsewhere; null if nothing changed.
     QRectF changedArea() const;
     /// `area` itself if it holds a node that both sides have. Otherwise widened, as far as `room` allows, so that both
     /// panes show something: by the nodes of both sides that are reached from it over nodes of one side, nearest first,

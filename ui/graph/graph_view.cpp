@@ -151,6 +151,7 @@ void GraphView::setMode(GraphMode mode) {
         this,
         [this] {
             m_first->frameChange();
+            if (!m_linked) m_second->frameChange();
             setCurrent(m_first->currentId(), true);
         },
         Qt::QueuedConnection);
@@ -168,6 +169,13 @@ void GraphView::namePanes() {
     m_second->setAccessibleName(tr("Graph, %1").arg(m_secondName.toLower()));
     m_first->setTitle(two ? m_firstName : QString());
     m_second->setTitle(two ? m_secondName : QString());
+}
+
+void GraphView::setLinked(bool linked) {
+    if (m_linked == linked) return;
+    m_linked = linked;
+    m_second->setFollows(linked);
+    for (GraphCanvas* canvas : {m_first, m_second}) canvas->setOwnSide(!linked);
 }
 
 void GraphView::setMarks(std::shared_ptr<const SideMarks> marks) {
@@ -200,6 +208,7 @@ bool GraphView::isSideBySide() const { return m_second->isVisibleTo(this); }
 
 /// The other pane shows what `leader` shows. While the user moves a pane, its own view stays as it is.
 void GraphView::lookTogether(GraphCanvas* leader, bool byHand) {
+    if (!m_linked) return;
     const double scale = leader->scale();
     const QPointF offset = leader->toWidget({0, 0});
     const bool moved = leader->isMoved();
@@ -243,7 +252,10 @@ void GraphView::setCurrent(NodeKey id, bool reveal) {
     (second ? m_second : m_first)->setCurrent(id, reveal);
 }
 
-void GraphView::fit() { m_first->fit(); }
+void GraphView::fit() {
+    if (m_linked) return m_first->fit();
+    for (GraphCanvas* canvas : {m_first, m_second}) canvas->frameChange();
+}
 
 void GraphView::goTo(NodeKey id) {
     const GraphScene* scene = m_first->scene();
@@ -273,8 +285,12 @@ NodeKey GraphView::nextChange(bool forward) const {
         const auto at = static_cast<size_t>((from + (forward ? i : -i) + 2 * count) % count);
         const Picture::Node& node = scene->picture.nodes[at];
         const bool shown = isSideBySide() || shownIn(m_first->mode(), node.change);
-        if (!shown || (node.change == Change::Kept && !rewired[at])) continue;
-        if (!node.isFold()) return node.id;
+        if (!shown) continue;
+        // Of a graph in which nothing changed but the order, what stands elsewhere.
+        const bool changed = node.change != Change::Kept || rewired[at] || (!scene->picture.changed && node.moved);
+        const NodeKey chip = scene->picture.changedChip(static_cast<int>(at));
+        if (!changed && chip == NodeKey::None) continue;
+        if (!node.isFold()) return changed ? node.id : chip;
         if (const NodeKey inside = changedIn(node, forward); inside != NodeKey::None) return inside;
     }
     return NodeKey::None;
@@ -286,7 +302,7 @@ NodeKey GraphView::changedIn(const Picture::Node& module, bool first) const {
     const NodeIndex nodes(m_graph);
     const auto isChanged = [&](NodeKey id) {
         const UnionGraph::Node* node = nodes.find(id);
-        return node && node->change != Change::Kept;
+        return node && (node->change != Change::Kept || (node->moved && !m_first->scene()->picture.changed));
     };
     if (first) {
         const auto found = std::find_if(module.members.begin(), module.members.end(), isChanged);

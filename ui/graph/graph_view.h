@@ -22,6 +22,8 @@ class GraphView : public QSplitter {
     /// `look`: how it was looked at before; null: as what is new.
     void showGraph(std::shared_ptr<const UnionGraph> graph, const QString& about, NodeKey current = NodeKey::None,
                    std::shared_ptr<const GraphLook> look = nullptr);
+    /// The next scene has the node in view.
+    void wantInView(NodeKey id) { m_wanted = id; }
     GraphLook look() const;
     /// What is on show, as it was looked at before.
     void lookAgain(std::shared_ptr<const GraphLook> look);
@@ -32,6 +34,8 @@ class GraphView : public QSplitter {
     void setMode(GraphMode mode);
     /// What the panes side by side are called: "Before" and "After" unless they show something else.
     void setPaneNames(const QString& first, const QString& second);
+    /// Whether two panes share one view. Else each has its own, which frames what is on its side.
+    void setLinked(bool linked);
     void setMarks(std::shared_ptr<const SideMarks> marks);
     void setHeat(std::shared_ptr<const HeatMarks> heat);
     void setKernels(const KernelNames& kernels);
@@ -103,8 +107,9 @@ class GraphView : public QSplitter {
     QString m_opened, m_closed;               // modules; come into view when the scene is there
     std::shared_ptr<const GraphLook> m_look;  // to come back when the scene is there
     bool m_fitNext = false;                   // so is a view of all of it
-    bool m_isNew = false;                     // the graph that is laid out is of another step
-    NodeKey m_wanted = NodeKey::None;         // to bring into view when the scene is there
+    bool m_linked = true;
+    bool m_isNew = false;              // the graph that is laid out is of another step
+    NodeKey m_wanted = NodeKey::None;  // to bring into view when the scene is there
     QTimer m_handRests;
     GraphCanvas* m_hand = nullptr;  // the last that somebody moved
 };

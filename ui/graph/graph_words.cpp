@@ -15,6 +15,10 @@ QString signOf(Change change) {
     return {};
 }
 
+QString signOf(const Picture::Node& node) {
+    return node.change == Change::Kept && node.moved ? QStringLiteral("↕") : signOf(node.change);
+}
+
 QString certaintyWord(Certainty certainty) {
     switch (certainty) {
         case Certainty::Likely: return QStringLiteral("likely the same");
@@ -63,6 +67,7 @@ QString spokenText(const Picture& picture, int at) {
     };
     QString text =
         QString::fromLatin1(kStates[static_cast<int>(node.change)]) + QStringLiteral(": ") + textOf(info->name);
+    if (node.change == Change::Kept && node.moved) text += QStringLiteral(", moved");
     if (node.role == NodeRole::Call) text += QStringLiteral(", ") + textOf(info->op);
     if (!info->type.empty()) text += QStringLiteral(", ") + textOf(info->type);
     for (const auto& known : picture.graph->nodes)

@@ -60,6 +60,7 @@ DotGraph buildGraph(const LayoutProblem& problem, bool withClusters) {
     agattr(graph, AGNODE, text("label"), text(""));
     Agsym_t* width = agattr(graph, AGNODE, text("width"), text("1"));
     Agsym_t* height = agattr(graph, AGNODE, text("height"), text("0.5"));
+    Agsym_t* ordering = agattr(graph, AGNODE, text("ordering"), text(""));
     agattr(graph, AGEDGE, text("dir"), text("none"));
     Agsym_t* weight = agattr(graph, AGEDGE, text("weight"), text("1"));
     if (withClusters)
@@ -78,6 +79,7 @@ DotGraph buildGraph(const LayoutProblem& problem, bool withClusters) {
         Agnode_t* made = agnode(graph, text(std::to_string(i).c_str()), 1);
         agxset(made, width, text(dotNumber(node.width / kPointsPerInch).c_str()));
         agxset(made, height, text(dotNumber(node.height / kPointsPerInch).c_str()));
+        if (node.inOrder) agxset(made, ordering, text("out"));
         if (withClusters && node.cluster >= 0) agsubnode(dot.clusters[static_cast<size_t>(node.cluster)], made, 1);
         dot.nodes.push_back(made);
     }

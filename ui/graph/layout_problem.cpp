@@ -55,6 +55,10 @@ std::string takeProblem(LayoutProblem& problem, const std::string& kind, std::is
             return "a node is: width height cluster";
         if (node.cluster < -1 || node.cluster >= clusterCount) return "no such cluster";
         problem.nodes.push_back(node);
+    } else if (kind == "i") {
+        int node = 0;
+        if (!(fields >> node) || node < 0 || node >= nodeCount) return "no such node";
+        problem.nodes[static_cast<size_t>(node)].inOrder = true;
     } else if (kind == "e") {
         LayoutProblem::Edge edge;
         if (!(fields >> edge.from >> edge.to >> edge.weight)) return "an edge is: from to weight";
@@ -98,6 +102,8 @@ std::string writeProblem(const LayoutProblem& problem) {
     for (const auto& node : problem.nodes)
         text += "n " + problemNumber(node.width) + " " + problemNumber(node.height) + " " +
                 std::to_string(node.cluster) + "\n";
+    for (size_t i = 0; i < problem.nodes.size(); ++i)
+        if (problem.nodes[i].inOrder) text += "i " + std::to_string(i) + "\n";
     for (const auto& edge : problem.edges)
         text +=
             "e " + std::to_string(edge.from) + " " + std::to_string(edge.to) + " " + std::to_string(edge.weight) + "\n";

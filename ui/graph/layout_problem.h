@@ -7,6 +7,7 @@
 //   o <long edge ranks>                  s <width> <height>
 //   c <parent or -1>          cluster    m <note, to the end of the line>      (only if there is something to say)
 //   n <width> <height> <cluster or -1>   n <x> <y>                             centre
+//   i <node>                  in order   (see Node::inOrder)
 //   e <from> <to> <weight>               b <x> <y> <width> <height>            cluster box, all 0 when empty
 //   .                                    e <x0> <y0> ... <x3n> <y3n>           cubic Bezier; "e" alone: a stub
 //                                        .
@@ -33,6 +34,7 @@ struct LayoutProblem {
     struct Node {
         double width = 0, height = 0;
         int cluster = -1;
+        bool inOrder = false;  // those it leads to stand from left to right in the order of its edges
     };
     struct Edge {
         int from = 0, to = 0;

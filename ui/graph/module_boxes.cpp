@@ -35,14 +35,20 @@ int blocksIn(const UnionGraph& graph, const std::vector<int>& members, const QSt
     return static_cast<int>(names.size());
 }
 
-QString changesIn(const UnionGraph& graph, const std::vector<int>& members, Change& all) {
+QString changesIn(const UnionGraph& graph, const std::vector<int>& members, Picture::Node& module) {
     std::map<Change, int> counts;
     for (const int member : members) ++counts[graph.nodes[static_cast<size_t>(member)].change];
     // What is all new, or all gone, is drawn so, and only where its side is on show.
-    all = counts.size() == 1 ? counts.begin()->first : Change::Edited;
+    module.change = counts.size() == 1 ? counts.begin()->first : Change::Edited;
     QStringList parts;
     for (const Change change : {Change::Added, Change::Removed, Change::Edited})
         if (counts[change] > 0) parts << signOf(change) + QString::number(counts[change]);
+    const auto moved = std::count_if(members.begin(), members.end(), [&](int member) {
+        const UnionGraph::Node& node = graph.nodes[static_cast<size_t>(member)];
+        return node.change == Change::Kept && node.moved;
+    });
+    module.moved = moved > 0;
+    if (moved > 0) parts << QStringLiteral("↕%1").arg(moved);
     return parts.join(QChar(' '));
 }
 
@@ -76,7 +82,7 @@ void describeModule(Picture::Node& node, const UnionGraph& graph, const std::vec
     detail << QStringLiteral("%1 nodes").arg(members.size());
     if (bytes > 0) detail << sizeText(bytes);
     node.detail = detail.join(separator());
-    QStringList more{changesIn(graph, members, node.change)};
+    QStringList more{changesIn(graph, members, node)};
     if (microseconds) more << timeIn(graph, members, *microseconds);
     more.removeAll(QString());
     node.more = more.join(separator());

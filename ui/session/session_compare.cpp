@@ -20,6 +20,22 @@ void SessionController::graphsOf(const QString& path, std::function<void(const s
         [then = std::move(then)](ModelInfo info) { then(info.graphs); });
 }
 
+void SessionController::graphsAt(const std::vector<Place>& places,
+                                 std::function<void(const std::vector<std::shared_ptr<const UnionGraph>>&)> then) {
+    using Graphs = std::vector<std::shared_ptr<const UnionGraph>>;
+    ask<Graphs>(
+        Lane::Looks, QStringLiteral("states"), tr("Reading graphs"),
+        [places](Source& source, const Progress& progress) -> Result<Graphs> {
+            Graphs graphs;
+            for (const Place& place : places) {
+                CT_TRY(UnionGraph graph, source.diff(place, place, progress));
+                graphs.push_back(std::make_shared<const UnionGraph>(std::move(graph)));
+            }
+            return graphs;
+        },
+        std::move(then));
+}
+
 void SessionController::compareWith(const QString& path, const QString& graph) {
     if (!m_selection.hasPlace()) return;
     OpenSettings settings;

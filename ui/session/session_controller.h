@@ -113,6 +113,9 @@ class SessionController : public QObject {
     /// The difference between a graph of another file, or another of this file, and the current graph. What is open
     /// stays.
     void compareWith(const QString& path, const QString& graph);
+    /// The graphs at some places, each by itself.
+    void graphsAt(const std::vector<Place>& places,
+                  std::function<void(const std::vector<std::shared_ptr<const UnionGraph>>&)> then);
     void graphsOf(const QString& path, std::function<void(const std::vector<GraphSummary>&)> then);
     /// The graphs from before and after PyTorch's post-grad passes that belong to the open one, else the file's first.
     std::optional<RecordedPair> recordedPair() const;

@@ -9,51 +9,15 @@
 #include <QToolButton>
 #include <QVBoxLayout>
 #include <algorithm>
-#include <functional>
 
 #include "ui/models/step_kinds.h"
 #include "ui/models/steps_model.h"
 #include "ui/models/words.h"
 #include "ui/windows/elided_label.h"
-#include "ui/windows/legend.h"
+#include "ui/windows/legend_mark.h"
 
 namespace cutaway::ui {
 namespace {
-
-/// A sample of how the canvas draws one state.
-class LegendMark : public QWidget {
-  public:
-    using Paint = std::function<void(QPainter&, const QRectF&, const GraphColors&)>;
-    LegendMark(QString word, const QString& tip, Paint paint, QWidget* parent)
-        : QWidget(parent), m_word(std::move(word)), m_paint(std::move(paint)) {
-        setToolTip(tip);
-        setSizePolicy(QSizePolicy::Fixed, QSizePolicy::Fixed);
-        hide();  // until it is of use
-    }
-    QSize sizeHint() const override { return legendMarkSize(m_word, QFontMetricsF(font())).toSize(); }
-    QSize minimumSizeHint() const override { return sizeHint(); }
-
-  protected:
-    void paintEvent(QPaintEvent*) override {
-        QPainter painter(this);
-        painter.setRenderHint(QPainter::Antialiasing);
-        m_paint(painter, rect(), GraphColors::of(palette()));
-    }
-
-  private:
-    QString m_word;
-    Paint m_paint;
-};
-
-template <class State>
-LegendMark* markOf(State state, const QString& tip, QWidget* parent) {
-    return new LegendMark(
-        legendWord(state), tip,
-        [state](QPainter& painter, const QRectF& box, const GraphColors& colors) {
-            paintLegendMark(painter, box, state, colors);
-        },
-        parent);
-}
 
 /// The time of each kernel, shared out evenly among the nodes that it computes; null before any is timed.
 std::shared_ptr<const QHash<quint64, double>> timesOf(const BuildInfo& info) {
@@ -78,6 +42,7 @@ GraphWindow::GraphWindow(const WindowRow& tableRow, const WindowParts& parts)
     column->addWidget(makePartBar());
     column->addWidget(m_view, 1);
     column->addWidget(makeLegend());
+    column->addWidget(makeKey());
     setWidget(page);
     setFocusProxy(&m_view->canvas());
     m_view->clear(tr(
@@ -280,6 +245,9 @@ void GraphWindow::showWhat(const Shown& what) {
     m_view->showGraph(what.beside ? graphOnShow() : what.graph, title, m_selection.node(),
                       returns ? m_returnTo : nullptr);
     m_returnPlace.reset();
+    // A step is about its change, but who compares any two places looks at what was looked at before.
+    const bool step = single || what.beside || comparisonAt(pair.after) == pair;
+    if (!returns && !step) m_view->wantInView(m_selection.node());
 }
 
 QString GraphWindow::countsOf(const Shown& what) const {
@@ -290,6 +258,7 @@ QString GraphWindow::countsOf(const Shown& what) const {
     if (split && split->splitStep() == pair.after.step && pair == comparisonAt(pair.after))
         return tr("forward and backward");
     QString counts = changeCounts(graph.added, graph.removed, graph.edited);
+    if (graph.moved > 0 && !counts.isEmpty()) counts += QStringLiteral(" ↕%1").arg(graph.moved);
     if (const QString pairs = uncertainPairs(graph); !pairs.isEmpty())
         counts += (counts.isEmpty() ? QString() : QStringLiteral(" · ")) + pairs;
     // Wires may change, or the order alone, and no node.
@@ -304,8 +273,9 @@ QString GraphWindow::countsOf(const Shown& what) const {
            : pair.before == pair.after    ? QString()
            : wires                        ? tr("only edges changed")
            : changed && isSchedule(*info) ? schedulingOnly(graph)
-           : changed                      ? tr("only the order of the nodes changed")
-                                          : tr("no change");
+           : graph.moved > 0 ? tr("order only: %1 moved").arg(counted(graph.moved, tr("node"), tr("nodes")))
+           : changed         ? tr("only names changed")
+                             : tr("no change");
 }
 
 void GraphWindow::sceneShown(const QString& note) {

@@ -26,6 +26,9 @@ class GraphWindow : public Window {
     void goTo(NodeKey id);
     /// To the next or previous changed node.
     void goToChange(bool forward);
+    /// What the colours of calls mean, below the picture; kept for the next session.
+    void showKey(bool shown);
+    bool isKeyShown() const;
     bool isSettled() const override;
     std::optional<Activity> activity() const override { return m_layout; }
     void stopActivity() override { m_view->builder().settleForPlain(); }
@@ -50,6 +53,7 @@ class GraphWindow : public Window {
     QString countsOf(const Shown& what) const;
     QWidget* makeBar();
     QWidget* makeLegend();
+    QWidget* makeKey();
 
     SessionController& m_controller;
     Selection& m_selection;
@@ -61,7 +65,8 @@ class GraphWindow : public Window {
     std::vector<QWidget*> m_marks, m_sideMarks, m_heatMarks;  // of the legend
     QComboBox* m_module = nullptr;                            // shown with a forward beside its backward
     std::shared_ptr<const UnionGraph> m_beside;               // the forward beside its backward, if on show
-    QWidget* m_partBar = nullptr;                             // says which part is on show alone
+    QWidget* m_key = nullptr;
+    QWidget* m_partBar = nullptr;  // says which part is on show alone
     ElidedLabel* m_partText = nullptr;
     QSpinBox* m_partHops = nullptr;
     std::shared_ptr<const GraphLook> m_returnTo;  // how the next picture was looked at, if it is of

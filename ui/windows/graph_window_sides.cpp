@@ -28,6 +28,7 @@ QComboBox* GraphWindow::makeModules() {
 void GraphWindow::enterBeside(const Shown& what) {
     const bool was = m_beside != nullptr;
     m_beside = what.beside ? what.graph : nullptr;
+    m_view->setLinked(!what.beside);
     m_view->setPaneNames(what.beside ? tr("Forward") : tr("Before"), what.beside ? tr("Backward") : tr("After"));
     m_module->setVisible(what.beside);
     if (what.beside) {

@@ -36,6 +36,26 @@ inline void paintLegendMark(QPainter& painter, const QRectF& rect, Change change
     painter.drawText(rect, Qt::AlignCenter, legendWord(change));
 }
 
+/// Of calls that nothing happened to.
+inline QString legendWord(OpClass opClass) {
+    switch (opClass) {
+        case OpClass::Product: return QObject::tr("product");
+        case OpClass::Pointwise: return QObject::tr("pointwise");
+        case OpClass::Reduction: return QObject::tr("reduction");
+        case OpClass::View: return QObject::tr("view");
+        case OpClass::Other: return QObject::tr("other");
+    }
+    return {};
+}
+
+inline void paintLegendMark(QPainter& painter, const QRectF& rect, OpClass opClass, const GraphColors& colors) {
+    painter.setPen(QPen(colors[Change::Kept].line, 1.1));
+    painter.setBrush(colors[opClass]);
+    painter.drawRoundedRect(rect.adjusted(1, 1, -1, -1), 4, 4);
+    painter.setPen(colors[Change::Kept].text);
+    painter.drawText(rect, Qt::AlignCenter, legendWord(opClass));
+}
+
 /// Of a partition's picture.
 inline QString legendWord(Side side) {
     switch (side) {

@@ -17,6 +17,7 @@
 #include "ui/models/words.h"
 #include "ui/windows/activity_list.h"
 #include "ui/windows/commands.h"
+#include "ui/windows/filmstrip_window.h"
 #include "ui/windows/graph_window.h"
 #include "ui/windows/loops_window.h"
 #include "ui/windows/node_window.h"
@@ -113,6 +114,10 @@ void MainWindow::makeWindows() {
         connect(window, &Window::kernelWanted, this, [this](const QString& kernel) {
             raiseWindow(&get<LoopsWindow>());
             get<LoopsWindow>().showCode(kernel);
+        });
+        connect(window, &Window::statesWanted, this, [this](const std::vector<Place>& places) {
+            raiseWindow(&get<FilmstripWindow>());
+            get<FilmstripWindow>().showStates(places);
         });
         connect(window, &Window::rewritesWanted, this,
                 [this](const QString& words) { get<StepsWindow>().setFilter(words); });

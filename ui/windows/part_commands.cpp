@@ -1,5 +1,7 @@
 // What is about the current node in the picture: parts of the graph around it, its operator, its kernel, its value.
+#include <QCompleter>
 #include <QInputDialog>
+#include <QLineEdit>
 #include <algorithm>
 
 #include "ui/models/words.h"
@@ -52,13 +54,18 @@ void askPath(MainWindow& main) {
     QStringList names;
     for (const UnionGraph::Node& node : viewOf(main).graph()->nodes)
         if (node.info.id != from) names << textOf(node.info.name);
-    bool given = false;
-    const QString name =
-        QInputDialog::getItem(&main, MainWindow::tr("Path between nodes"),
-                              MainWindow::tr("Path from %1 to the node:").arg(main.get<SearchWindow>().nameOf(from)),
-                              names, -1, true, &given);
-    if (!given) return;
-    const NodeKey to = nodeNamed(main, name.trimmed().toStdString());
+    QInputDialog dialog(&main);
+    dialog.setWindowTitle(MainWindow::tr("Path between nodes"));
+    dialog.setLabelText(MainWindow::tr("Path from %1 to the node:").arg(main.get<SearchWindow>().nameOf(from)));
+    dialog.setTextValue({});  // makes the field
+    if (auto* field = dialog.findChild<QLineEdit*>()) {
+        auto* completer = new QCompleter(names, field);
+        completer->setFilterMode(Qt::MatchContains);
+        field->setCompleter(completer);
+    }
+    if (dialog.exec() != QDialog::Accepted) return;
+    const QString name = dialog.textValue().trimmed();
+    const NodeKey to = nodeNamed(main, name.toStdString());
     if (to == NodeKey::None) return main.say(MainWindow::tr("This graph has no node \"%1\".").arg(name));
     main.raiseWindow(&main.get<GraphWindow>());
     viewOf(main).showPart(GraphPart{GraphPart::Kind::Path, from, to});

@@ -107,6 +107,7 @@ StepsWindow::StepsWindow(const WindowRow& tableRow, const WindowParts& parts)
         if (m_model.run() == StepsModel::kUnderWay && now.isValid()) emit message(m_running->text());
         if (const auto place = m_model.placeOf(m_filtered->mapToSource(now))) m_stepper.show(*place);
     });
+    m_tree->viewport()->installEventFilter(this);
     connect(m_tree, &QTreeView::expanded, this, &StepsWindow::spanRewrites);
     connect(m_tree, &QTreeView::customContextMenuRequested, this, &StepsWindow::showMenu);
     auto* copy = new QShortcut(QKeySequence::Copy, m_tree);
@@ -195,6 +196,9 @@ void StepsWindow::follow() {
     if (const QModelIndex pass = m_model.indexOf(Place{place.run, place.step, -1});
         place.rewrites > 0 && m_model.canFetchMore(pass))
         m_model.fetchMore(pass);
+    const bool chosen =
+        m_chosen.size() > 1 && m_selection.comparison() == Comparison{m_chosen.front(), m_chosen.back()};
+    if (!chosen) m_chosen.clear();
     const QModelIndex at = m_filtered->mapFromSource(m_model.indexOf(place));
     if (!at.isValid()) return;
     m_following = true;

@@ -23,6 +23,7 @@ class StepsWindow : public Window {
   public:
     StepsWindow(const WindowRow& tableRow, const WindowParts& parts);
 
+    static std::span<const KeyHint> keys();
     void markCurrent(bool asB);
     Result<FoundStep> select(const QString& step);
     /// Lists what matches: passes, and rewrites by rule and node.
@@ -31,6 +32,9 @@ class StepsWindow : public Window {
     RunId currentRun() const { return m_model.run(); }
 
   private:
+    bool eventFilter(QObject* watched, QEvent* event) override;
+    void choosePlace(const Place& place);
+    void selectChosen();
     void showRun(RunId run);
     void followCompile();
     void addLatestSteps();
@@ -57,7 +61,8 @@ class StepsWindow : public Window {
     int m_nodes = 0, m_time = 0;  // widths of these columns in pixels
     QStackedWidget* m_pages;
     bool m_following = false;
-    QTimer m_soon;  // passes can end faster than rows are worth painting
+    std::vector<Place> m_chosen;  // by Ctrl+click: two are compared, more stand beside each other
+    QTimer m_soon;                // passes can end faster than rows are worth painting
 };
 
 }  // namespace cutaway::ui

@@ -60,6 +60,8 @@ class Window : public QDockWidget {
     void nodeWanted(cutaway::NodeKey id);
     /// The user wants to see the code of a kernel, and in it the current node.
     void kernelWanted(const QString& kernel);
+    /// The user wants to see these states beside each other.
+    void statesWanted(const std::vector<cutaway::Place>& places);
     /// The user wants the steps and rewrites listed that match these words.
     void rewritesWanted(const QString& words);
 

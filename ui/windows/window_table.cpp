@@ -2,7 +2,9 @@
 
 #include "ui/windows/breakpoints_window.h"
 #include "ui/windows/cache_window.h"
+#include "ui/windows/differences_window.h"
 #include "ui/windows/explain_window.h"
+#include "ui/windows/filmstrip_window.h"
 #include "ui/windows/graph_window.h"
 #include "ui/windows/kernels_window.h"
 #include "ui/windows/log_window.h"
@@ -29,7 +31,7 @@ Window* make(const WindowRow& row, const WindowParts& parts) {
 }
 
 const WindowRow kWindows[] = {
-    {"steps", QT_TRANSLATE_NOOP("cutaway::ui", "Steps"), Area::Left, "Alt+1", make<StepsWindow>},
+    {"steps", QT_TRANSLATE_NOOP("cutaway::ui", "Steps"), Area::Left, "Alt+1", make<StepsWindow>, StepsWindow::keys()},
     {"graph", QT_TRANSLATE_NOOP("cutaway::ui", "Graph"), Area::Centre, "Alt+2", make<GraphWindow>, GraphWindow::keys()},
     {"text", QT_TRANSLATE_NOOP("cutaway::ui", "Text"), Area::Centre, "Alt+3", make<TextWindow>},
     {"node", QT_TRANSLATE_NOOP("cutaway::ui", "Node"), Area::Right, "Alt+4", make<NodeWindow>},
@@ -41,6 +43,7 @@ const WindowRow kWindows[] = {
     {"loops", QT_TRANSLATE_NOOP("cutaway::ui", "Loops"), Area::Centre, "Alt+P", make<LoopsWindow>, LoopsWindow::keys()},
     {"memory", QT_TRANSLATE_NOOP("cutaway::ui", "Memory"), Area::Centre, "Alt+Y", make<MemoryWindow>,
      MemoryWindow::keys()},
+    {"filmstrip", QT_TRANSLATE_NOOP("cutaway::ui", "Filmstrip"), Area::Centre, "", make<FilmstripWindow>},
     {"package", QT_TRANSLATE_NOOP("cutaway::ui", "Package"), Area::Centre, "", make<PackageWindow>, {}, false},
     {"results", QT_TRANSLATE_NOOP("cutaway::ui", "Results"), Area::Bottom, "Alt+8", make<ResultsWindow>},
     {"numerics", QT_TRANSLATE_NOOP("cutaway::ui", "Numerics"), Area::Bottom, "Alt+N", make<NumericsWindow>,
@@ -54,6 +57,7 @@ const WindowRow kWindows[] = {
     {"cache", QT_TRANSLATE_NOOP("cutaway::ui", "Cache"), Area::Bottom, "", make<CacheWindow>, CacheWindow::keys(),
      false},
     {"plugins", QT_TRANSLATE_NOOP("cutaway::ui", "Plugins"), Area::Bottom, "", make<PluginsWindow>, {}, false},
+    {"differences", QT_TRANSLATE_NOOP("cutaway::ui", "Differences"), Area::Bottom, "Alt+J", make<DifferencesWindow>},
     {"search", QT_TRANSLATE_NOOP("cutaway::ui", "Search"), Area::Bottom, "Alt+9", make<SearchWindow>},
 };
 

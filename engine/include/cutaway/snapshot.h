@@ -86,7 +86,7 @@ struct UnionGraph {
         std::string beforeOp, beforeType;       // where edited
         NodeKey before = NodeKey::None;         // its key in the graph before, where that is another than info.id
         Certainty certainty = Certainty::Sure;  // that a node of both is one and the same
-
+        bool moved = false;                     // of both: it stands elsewhere among those that both have
         int kernel = -1;  // from fuse_nodes on: nodes with one number share a kernel; -1: it has one to itself, or none
 
         NodeKey keyBefore() const { return before == NodeKey::None ? info.id : before; }
@@ -97,7 +97,7 @@ struct UnionGraph {
     };
     std::vector<Node> nodes;
     std::vector<Edge> edges;
-    int added = 0, removed = 0, edited = 0;
+    int added = 0, removed = 0, edited = 0, moved = 0;
 };
 
 /// FX text of one side, with the node that each line defines.
