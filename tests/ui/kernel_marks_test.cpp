@@ -1,9 +1,12 @@
 // Kernels on the graph: which nodes are ringed in which step, what the Node window says of them, and the way on to a
 // line of C++ and back.
+#include <QDirIterator>
 #include <QPlainTextEdit>
 #include <QTreeView>
 #include <QtTest>
 
+#include "cutaway/loops.h"
+#include "tests/support/paths.h"
 #include "tests/support/suites.h"
 #include "tests/ui/patience.h"
 #include "tests/ui/session_window_fixture.h"
@@ -83,6 +86,80 @@ class KernelMarksTest : public QObject, testing::SessionWindowFixture {
         const QString code = "void k() {\n    float* __restrict b" + QString::number(buffer) + " = p[0];\n" + line;
         if (buffer >= 0) QCOMPARE(lineOfBuffer(code, static_cast<size_t>(buffer)), 2);
         QCOMPARE(lineOfBuffer(code, 77), -1);
+    }
+
+    /// Node to kernel to line and back, of all recorded models: each buffer of a kernel's code is a value that the
+    /// graph has, and a line that writes or reads it leads there.
+    void linesLeadToNodesAndBack_data() {
+        QTest::addColumn<QString>("path");
+        QTest::newRow("mlp") << testing::testFile("../resources/models/mlp.pt2");
+        const QString folder = testing::referenceFolder("models");
+        if (folder.isEmpty()) return;
+        for (QDirIterator models(folder, {"model.pt2"}, QDir::Files, QDirIterator::Subdirectories); models.hasNext();) {
+            const QString path = models.next();
+            QTest::newRow(qPrintable(path.section('/', -2, -2))) << path;
+        }
+    }
+    void linesLeadToNodesAndBack() {
+        QFETCH(QString, path);
+        Session session;
+        QVERIFY(session.open(path.toStdString()));
+        const auto run = session.compile({});
+        QVERIFY2(run, run ? "" : run.error().text().c_str());
+        const Place last{*run, static_cast<int>(session.steps(*run)->size()) - 1, -1};
+        const auto graph = session.diff(last, last);
+        const auto calls = kernelCalls(session, *run);
+        QVERIFY2(calls, calls ? "" : calls.error().text().c_str());
+        const NodeIndex nodes(std::make_shared<const UnionGraph>(*graph));
+        int lines = 0, libraries = 0;
+        for (const KernelCall& call : *calls) {
+            for (const NodeKey node : call.nodes) QVERIFY(nodes.find(node));
+            libraries += call.kernel.empty();
+            if (call.kernel.empty()) continue;
+            const auto loops = kernelLoops(session, *run, call.kernel);
+            QVERIFY(loops);
+            const QString code = QString::fromStdString(loops->source);
+            bool written = false;
+            for (size_t buffer = 0; buffer < call.buffers.size(); ++buffer) {
+                const int line = lineOfBuffer(code, buffer);
+                // Memory that a kernel only works in has no node; a value that is not used has no line.
+                if (call.buffers[buffer] == NodeKey::None || line < 0) continue;
+                QVERIFY(nodes.find(call.buffers[buffer]));
+                const auto back = bufferOfLine(code.section('\n', line, line));
+                QVERIFY(back.has_value());
+                ++lines;
+                const auto& own = call.nodes;
+                written |= back == buffer && std::find(own.begin(), own.end(), call.buffers[buffer]) != own.end();
+            }
+            QVERIFY2(written, call.kernel.c_str());
+        }
+        QVERIFY(lines + libraries > 0);
+    }
+
+    /// Time and share of the last run, once there was one.
+    void theNodeWindowTellsTimes() {
+        NodeFacts facts;
+        facts.after.emplace();
+        facts.after->node.id = static_cast<NodeKey>(7);
+        KernelCall own, other;
+        own.kernel = "backward/kernel3";
+        own.kind = "reduction";
+        own.nodes = {static_cast<NodeKey>(7)};
+        own.microseconds = 250;
+        other.kind = "library: mm (oneDNN)";
+        other.nodes = {static_cast<NodeKey>(8)};
+        other.replaced = {static_cast<NodeKey>(7)};
+        other.microseconds = 750;
+        facts.kernels = std::make_shared<const KernelMarks>(std::vector<KernelCall>{own, other});
+        NodeModel model;
+        model.setFacts(facts);
+        const QString text = testing::treeText(model);
+        QVERIFY2(
+            text.contains("Kernel | 2 calls later\n  backward/kernel3 | reduction · 250 µs · 25.0 % of the last run\n"
+                          "  Library | library: mm (oneDNN) · 750 µs · 75.0 % of the last run\n"),
+            qPrintable(text));
+        QVERIFY2(text.contains("code | computed by backward/kernel3\n  code | computed by mm (oneDNN)"),
+                 qPrintable(text));
     }
 
     /// Also in the graph as it was opened, where one call stands for what is a kernel later.
