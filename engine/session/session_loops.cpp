@@ -1,7 +1,9 @@
 // The loops of kernels: their forms, and runs by plans of the user.
 #include <cstring>
+#include <map>
 
 #include "cutaway/guarded.h"
+#include "cutaway/kernel_calls.h"
 #include "cutaway/loops.h"
 #include "engine/codegen/cpp_printer.h"
 #include "engine/codegen/cuda_printer.h"
@@ -100,27 +102,25 @@ Result<PlanRun> tried(const Session::State& state, Session::State::Run& run, con
 
 Result<std::vector<LoopKernel>> loopKernels(Session& session, RunId id, const Progress& progress) {
     return guarded([&]() -> Result<std::vector<LoopKernel>> {
-        CT_TRY(Session::State::Run * run, session.state().run(id));
+        CT_TRY(const std::vector<KernelCall> calls, kernelCalls(session, id, progress));
+        CT_TRY(const Session::State::Run* run, session.state().run(id));
+        std::map<std::string, Snapshot> graphs;  // by track
+        const std::vector<ScheduledTrack> tracks = scheduledTracks(run->trace);
+        const std::vector<Snapshot> last = lastGraphs(run->trace);
+        for (size_t i = 0; i < tracks.size(); ++i) graphs.emplace(tracks[i].name, last[i]);
         std::vector<LoopKernel> all;
-        size_t call = 0;
-        CT_TRY(const auto chosen, chosenProgram(*run, {}, progress));
-        for (const ScheduledTrack& track : scheduledTracks(run->trace)) {
-            const ScheduledProgram* const program = &chosen->program->graphs[track.graph];
-            const size_t first = all.size();
-            for (const PlannedKernel& planned : program->kernels) all.push_back({track.prefix + planned.kernel.name});
-            const std::unique_lock turn(run->turn, std::try_to_lock);  // while it runs there are no times yet
-            for (const ScheduledCall& each : program->calls) {
-                const size_t at = call++;
-                if (each.kind != CallKind::Kernel) continue;
-                LoopKernel& kernel = all[first + each.kernel];
-                ++kernel.calls;
-                kernel.kind = each.description;
-                for (const NodeId node : each.nodes) {
-                    kernel.nodes.push_back(nodeKey(0, node));
-                    if (const Node* found = program->module->graph().find(node))
-                        kernel.nodeNames.push_back(found->name());
-                }
-                if (turn && at < run->kernelMicroseconds.size()) kernel.microseconds += run->kernelMicroseconds[at];
+        std::map<std::string, size_t> places;
+        for (const KernelCall& call : calls) {
+            if (call.kernel.empty()) continue;
+            const auto [place, fresh] = places.try_emplace(call.kernel, all.size());
+            if (fresh) all.push_back({call.kernel, call.kind});
+            LoopKernel& kernel = all[place->second];
+            ++kernel.calls;
+            kernel.microseconds += call.microseconds;
+            for (const NodeKey node : call.nodes) {
+                kernel.nodes.push_back(node);
+                if (const Node* found = graphs.at(call.track)->graph().find(nodeOf(node)))
+                    kernel.nodeNames.push_back(found->name());
             }
         }
         return all;

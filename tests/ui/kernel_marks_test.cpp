@@ -12,6 +12,7 @@
 #include "tests/ui/session_window_fixture.h"
 #include "tests/ui/tree_text.h"
 #include "ui/models/kernel_lines.h"
+#include "ui/windows/filmstrip_window.h"
 #include "ui/windows/graph_window.h"
 #include "ui/windows/loops_window.h"
 #include "ui/windows/node_window.h"
@@ -179,6 +180,25 @@ class KernelMarksTest : public QObject, testing::SessionWindowFixture {
         goToLast();
         choose("aten.cos.default");
         QCOMPARE(ringed(), "cos");
+    }
+
+    /// A state that does not have the current node shows what it was there.
+    void aFilmstripRingsWhatTheNodeWas() {
+        openAndCompile();
+        goToLast();
+        choose("aten.exp.default");
+        auto& strip = m_main->get<FilmstripWindow>();
+        m_main->raiseWindow(&strip);
+        const RunId run = controller().runs().front().id;
+        strip.showStates({{run, -1, -1}, {run, 12, -1}, m_main->selection().place()});
+        QTRY_COMPARE_WITH_TIMEOUT(strip.views().size(), size_t(3), testing::kEnginePatience);
+        settle();
+        const GraphCanvas& opened = strip.views().front()->canvas();
+        QCOMPARE(opened.currentIndex(), -1);
+        QStringList ops;
+        for (const auto& node : strip.views().front()->graph()->nodes)
+            if (opened.ringed().contains(packed(node.info.id))) ops << QString::fromStdString(node.info.op);
+        QCOMPARE(ops, (QStringList{"aten.relu.default", "aten.softmax.int"}));
     }
 
     void boxesHaveTheNamesOfTheirKernels() {

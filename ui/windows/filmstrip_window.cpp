@@ -33,6 +33,7 @@ FilmstripWindow::FilmstripWindow(const WindowRow& tableRow, const WindowParts& p
         for (GraphView* view : m_views)
             if (view->canvas().currentId() != node) view->goTo(node);
     });
+    connect(&m_controller.kernelLooks(), &KernelLooks::changed, this, &FilmstripWindow::showKernels);
 }
 
 void FilmstripWindow::clear() {
@@ -45,9 +46,16 @@ void FilmstripWindow::showStates(const std::vector<Place>& places) {
     m_controller.graphsAt(places, [this, places](const std::vector<std::shared_ptr<const UnionGraph>>& graphs) {
         clear();
         for (size_t i = 0; i < graphs.size(); ++i) addFrame(places[i], graphs[i]);
+        showKernels();
         m_pages->setCurrentIndex(1);
         m_strip->setSizes(QList<int>(m_strip->count(), std::max(1, m_strip->width() / m_strip->count())));
     });
+}
+
+/// So that a state without the current node shows what it was or came to be.
+void FilmstripWindow::showKernels() {
+    const auto marks = m_controller.kernelLooks().marks(m_selection.place().run);
+    for (GraphView* view : m_views) view->setKernels({marks, {}, false});
 }
 
 void FilmstripWindow::addFrame(const Place& place, const std::shared_ptr<const UnionGraph>& graph) {

@@ -24,6 +24,7 @@ class FilmstripWindow : public Window {
 
   private:
     void clear();
+    void showKernels();
     void addFrame(const Place& place, const std::shared_ptr<const UnionGraph>& graph);
 
     SessionController& m_controller;
