@@ -10,6 +10,8 @@
 #include "tests/ui/scenes.h"
 #include "ui/windows/elided_label.h"
 #include "ui/windows/graph_window.h"
+#include "ui/windows/kernels_window.h"
+#include "ui/windows/menu_actions.h"
 
 using namespace cutaway;
 using namespace cutaway::ui;
@@ -298,6 +300,27 @@ class GraphPartsTest : public QObject, private testing::MainWindowFixture {
         QCOMPARE(canvas().markedOp(), "aten.sin.default");
         press(Qt::Key_L, Qt::ControlModifier | Qt::ShiftModifier);
         QCOMPARE(canvas().markedOp(), "");
+    }
+
+    /// By keys, too; without a node they say what is missing.
+    void theKernelAndTheValueHaveKeys() {
+        openAndCompile();
+        QAction* run = actionNamed(*m_main, "Ctrl+Shift+R");
+        QVERIFY(run && !run->isEnabled() && run->toolTip().contains("Choose a node first"));
+        choose("r0");
+        QVERIFY(run->isEnabled());
+        press(Qt::Key_R, Qt::ControlModifier | Qt::ShiftModifier);
+        QTRY_VERIFY_WITH_TIMEOUT(m_main->isOnScreen(m_main->window("numerics")->widget()), kPatience);
+        press(Qt::Key_K, Qt::ControlModifier | Qt::ShiftModifier);
+        QTRY_VERIFY_WITH_TIMEOUT(m_main->isOnScreen(m_main->window("loops")->widget()), kPatience);
+        // Once code was generated, the window that has its source and its time.
+        press(Qt::Key_F7);
+        QTRY_VERIFY_WITH_TIMEOUT(m_main->get<KernelsWindow>().computes(static_cast<NodeKey>(16)), kPatience);
+        settle();
+        choose("addmm");
+        m_main->raiseWindow(m_main->window("graph"));
+        press(Qt::Key_K, Qt::ControlModifier | Qt::ShiftModifier);
+        QTRY_VERIFY_WITH_TIMEOUT(m_main->isOnScreen(m_main->window("kernels")->widget()), kPatience);
     }
 
     void theNodeMenuHasItAll() {
