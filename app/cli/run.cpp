@@ -1,5 +1,6 @@
 // run: the model, on inputs.
 #include <algorithm>
+#include <cstdio>
 #include <iostream>
 
 #include "app/cli/cli.h"
@@ -35,6 +36,15 @@ void printTraining(const TrainingReport& training) {
           bytesText(training.heldBytes).c_str());
 }
 
+/// Where half of the runs lie, if there are enough to say so.
+std::string quartiles(const RunReport& report) {
+    if (report.repeats < 4) return {};
+    constexpr size_t kLetters = 80;
+    char text[kLetters];
+    std::snprintf(text, sizeof text, "; half of them %.3f to %.3f ms", report.firstQuartile, report.thirdQuartile);
+    return text;
+}
+
 }  // namespace
 
 void printRun(const RunReport& report) {
@@ -45,8 +55,8 @@ void printRun(const RunReport& report) {
     printOutputs(report.written);
     if (report.training) printTraining(*report.training);
     if (report.repeats > 0)
-        print("median %.3f ms, best %.3f ms of %d\n", report.medianMilliseconds, report.minMilliseconds,
-              report.repeats);
+        print("median %.3f ms, best %.3f ms of %d%s\n", report.medianMilliseconds, report.minMilliseconds,
+              report.repeats, quartiles(report).c_str());
     for (const std::string& sentence : report.refused) std::cout << sentence << "\n";
     for (const std::string& note : report.notes) std::cout << "note: " << note << "\n";
     if (const auto& cost = report.cost) {

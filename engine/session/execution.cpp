@@ -19,6 +19,20 @@ double median(std::vector<double>& values) {
 
 }  // namespace
 
+void reportTimes(const Execution& run, const Execution* next, RunReport& report) {
+    report.repeats = static_cast<int>(run.milliseconds.size());
+    if (next) report.repeats = std::min(report.repeats, static_cast<int>(next->milliseconds.size()));
+    for (const Execution* one : {&run, next}) {
+        if (!one) continue;
+        report.minMilliseconds += one->minimum;
+        report.medianMilliseconds += one->median;
+        const std::vector<double>& sorted = one->milliseconds;
+        if (sorted.empty()) continue;
+        report.firstQuartile += sorted[(sorted.size() - 1) / 4];
+        report.thirdQuartile += sorted[(sorted.size() - 1) * 3 / 4];
+    }
+}
+
 double toleranceOf(const Execution& execution) { return execution.tf32 ? kTf32Tolerance : 0; }
 
 Result<Execution> runInterpreted(const Module& module, const std::vector<Tensor>& inputs, int repeat,
@@ -36,6 +50,8 @@ Result<Execution> runInterpreted(const Module& module, const std::vector<Tensor>
         if (run.inputs[i].defined()) execution.written.emplace_back(i, std::move(run.inputs[i]));
     execution.minimum = *std::min_element(run.milliseconds.begin(), run.milliseconds.end());
     execution.median = median(run.milliseconds);
+    std::sort(run.milliseconds.begin(), run.milliseconds.end());
+    execution.milliseconds = std::move(run.milliseconds);
     return execution;
 }
 
@@ -94,6 +110,7 @@ Result<Execution> runCompiled(Session::State::Run& run, const std::string& track
     CpuRunOptions runOptions;
     runOptions.repeat = std::max(1, options.repeat);
     runOptions.cold = options.cold;
+    runOptions.budgetSeconds = options.budgetSeconds;
     runOptions.timeoutSeconds = options.timeoutSeconds;
     runOptions.leaveSaved = !own && track == "forward";
     CT_TRY(CpuRun result, runCpu(*program, inputs, runOptions, progress));
@@ -104,7 +121,8 @@ Result<Execution> runCompiled(Session::State::Run& run, const std::string& track
                      result.cost,
                      std::move(result.written),
                      std::move(result.refused),
-                     roundsToTf32(program->host())};
+                     roundsToTf32(program->host()),
+                     std::move(result.milliseconds)};
 }
 
 }  // namespace cutaway

@@ -13,7 +13,11 @@ struct Execution {
     std::vector<std::pair<size_t, Tensor>> written = {};
     std::map<size_t, std::string> refused = {};  // CpuRun::refused
     bool tf32 = false;                           // library calls rounded f32 to TF32
+    std::vector<double> milliseconds = {};       // of the timed runs, sorted
 };
+
+/// The times of one run, or of two that follow each other, into the report.
+void reportTimes(const Execution& run, const Execution* next, RunReport& report);
 
 /// The least tolerance of what it computed (compareOutput).
 double toleranceOf(const Execution& execution);

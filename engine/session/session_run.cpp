@@ -123,9 +123,7 @@ Result<RunReport> Session::State::execute(RunId id, const RunOptions& options, c
     report.inputsFrom = inputs.from;
     if (const size_t made = tensorsWithoutData(module).size())
         report.inputsFrom += "; " + std::to_string(made) + " tensors without data made up from their names, seed 0";
-    report.repeats = std::max(1, options.repeat);
-    report.minMilliseconds = execution.minimum;
-    report.medianMilliseconds = execution.median;
+    reportTimes(execution, nullptr, report);
     report.cost = execution.cost;
     for (const auto& [kernel, sentence] : execution.refused) report.refused.push_back(sentence);
     report.compared = expected.has_value();

@@ -175,9 +175,7 @@ class TrainingRun {
         report.inputsFrom = inputs.from;
         if (const size_t made = tensorsWithoutData(forward).size())
             report.inputsFrom += "; " + std::to_string(made) + " tensors without data made up from their names, seed 0";
-        report.repeats = std::max(1, m_options.repeat);
-        report.minMilliseconds = ahead.minimum + back.minimum;
-        report.medianMilliseconds = ahead.median + back.median;
+        reportTimes(ahead, &back, report);
         if (ahead.cost && back.cost) report.cost = sumOf(*ahead.cost, *back.cost);
         for (const Execution* half : {&ahead, &back})
             for (const auto& [kernel, sentence] : half->refused) report.refused.push_back(sentence);
@@ -228,7 +226,9 @@ class TrainingRun {
                               const std::vector<Tensor>& inputs, const SymbolValues& known) {
         if (m_options.backend == Backend::Reference)
             return runInterpreted(module, inputs, m_options.repeat, m_progress, known);
-        return runCompiled(m_run, track, given, inputs, m_options, m_progress, known);
+        RunOptions half = m_options;
+        half.budgetSeconds /= 2;
+        return runCompiled(m_run, track, given, inputs, half, m_progress, known);
     }
 
     /// The gradient of a returned input, or of a view of it, goes to it directly, outside of both graphs (A8.5).

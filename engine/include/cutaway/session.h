@@ -81,6 +81,7 @@ struct RunOptions {
     std::string judge;                   // a plugin's, which says whether a result may stand for the expected one
     int repeat = 1;
     bool cold = false;           // of compiled runs: each timed one finds nothing of its own in any cache
+    double budgetSeconds = 0;    // of compiled runs: no further repeat once they took so long; 0: all of them
     double timeoutSeconds = 60;  // of the child process
 };
 /// The element of a result that is furthest from its expected value.
@@ -121,7 +122,8 @@ struct RunReport {
     std::vector<OutputReport> outputs;
     std::optional<RunCost> cost;  // of the last process; of training forward and backward together
     double medianMilliseconds = 0, minMilliseconds = 0;
-    int repeats = 0;
+    double firstQuartile = 0, thirdQuartile = 0;  // milliseconds, between which lies half of the runs
+    int repeats = 0;                              // as many as were made
     bool compared = false, matches = true;
     std::string inputsFrom;    // "sample inputs of the file", "random, seed 0", a path
     std::string expectedFrom;  // the path, and how its tensors were told apart; empty if nothing was compared

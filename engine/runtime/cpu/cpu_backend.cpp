@@ -269,6 +269,7 @@ Result<CpuRun> runCpu(const CpuProgram& program, const std::vector<Tensor>& inpu
         run.medianMilliseconds = totals[totals.size() / 2];
         run.minMilliseconds = totals[0];
     }
+    run.milliseconds = std::move(totals);
     return run;
 }
 

@@ -95,7 +95,8 @@ Result<BuildInfo> previewCpu(std::shared_ptr<const Module> module, const Progres
 struct CpuRunOptions {
     int repeat = 1;     // timed runs after the one that gives the results
     bool cold = false;  // before each timed run all caches are filled with other memory, which counts as the worker's
-    int threads = 0;    // 0 = one per core
+    double budgetSeconds = 0;  // no further timed run once they took so long; 0: all of them
+    int threads = 0;           // 0 = one per core
     double timeoutSeconds = 60;
     int64_t memoryBytes = 0;  // limit of the worker's address space; 0 = none
     /// Kernels use all threads however little there is to do: for tests, whose tensors are small.
@@ -110,6 +111,7 @@ struct CpuRun {
     std::vector<Tensor> outputs;       // as returned by the graph; undefined for None
     std::vector<double> microseconds;  // median per kernel, in the order of BuildInfo::kernels
     double medianMilliseconds = 0, minMilliseconds = 0;
+    std::vector<double> milliseconds;  // of the timed runs, sorted
     RunCost cost;
     /// What became of inputs that the graph writes to, by their place among the inputs.
     std::vector<std::pair<size_t, Tensor>> written;

@@ -289,13 +289,14 @@ HostContext::~HostContext() = default;
 void HostContext::keepOnly(const std::vector<Tensor>& kept) { m_steps->values().keepOnly(kept); }
 
 Result<HostRun> HostContext::run(const std::vector<Tensor>& inputs, int repeat, Board& board) {
-    return run(inputs, repeat, board, false, false);
+    return run(inputs, {.repeat = repeat}, board, false);
 }
-Result<HostRun> HostContext::runInPlace(const std::vector<Tensor>& inputs, int repeat, Board& board, bool cold) {
-    return run(inputs, repeat, board, true, cold);
+Result<HostRun> HostContext::runInPlace(const std::vector<Tensor>& inputs, const TimedRuns& timed, Board& board) {
+    return run(inputs, timed, board, true);
 }
 
-Result<HostRun> HostContext::run(const std::vector<Tensor>& given, int repeat, Board& board, bool inPlace, bool cold) {
+Result<HostRun> HostContext::run(const std::vector<Tensor>& given, const TimedRuns& wanted, Board& board,
+                                 bool inPlace) {
     const HostFunction& function = m_program->program().functions[m_function];
     std::vector<Tensor> inputs = given;
     inputs.resize(function.parameters.size());
@@ -326,16 +327,18 @@ Result<HostRun> HostContext::run(const std::vector<Tensor>& given, int repeat, B
     }
     const auto again = std::chrono::steady_clock::now();
     std::vector<std::vector<double>> times(function.steps.size());
-    for (auto& all : times) all.reserve(static_cast<size_t>(repeat));
-    for (int i = 0; i < repeat; ++i) {
-        board.done(static_cast<double>(i) / repeat);
+    for (auto& all : times) all.reserve(static_cast<size_t>(wanted.repeat));
+    const double budget = wanted.budgetSeconds * 1000;
+    for (int i = 0; i < wanted.repeat; ++i) {
+        if (const double taken = millisecondsSince(again); budget > 0 && i > 0 && taken + taken / i > budget) break;
+        board.done(static_cast<double>(i) / wanted.repeat);
         CT_TRY_VOID(values.setInputs(inputs, false));
-        if (cold) device.emptyCaches(m_program->pool());
+        if (wanted.cold) device.emptyCaches(m_program->pool());
         CT_TRY(const double once, timed(&times));
         result.totalMilliseconds.push_back(once);
     }
     constexpr int kStepRuns = 5;
-    for (int i = 0; !device.isHost() && i < std::min(repeat, kStepRuns); ++i) {
+    for (int i = 0; !device.isHost() && i < std::min(wanted.repeat, kStepRuns); ++i) {
         CT_TRY_VOID(values.setInputs(inputs, false));
         CT_TRY_VOID(m_steps->run(sizes, &times, board));
     }

@@ -17,6 +17,13 @@ struct HostRun {
     std::vector<std::pair<size_t, Tensor>> written;
 };
 
+/// The timed runs that follow the one for the results.
+struct TimedRuns {
+    int repeat = 1;
+    bool cold = false;         // no cache has anything of the program's when one begins
+    double budgetSeconds = 0;  // none begins that would probably end later, but the first; 0: all of them
+};
+
 /// What one run needs of its own: arenas, scratch memory, values. Contexts of one program run at once; one context runs
 /// one thing at a time.
 class HostContext {
@@ -31,15 +38,14 @@ class HostContext {
     /// undefined: the program has them. Errors name the call, or the input that does not fit.
     Result<HostRun> run(const std::vector<Tensor>& inputs, int repeat, Board& board);
     /// The same, with outputs and written inputs of the last run where they lie: the next run overwrites them. Outputs
-    /// that are constant parameters are undefined. `cold`: no cache has anything of the program's when a timed run
-    /// begins.
-    Result<HostRun> runInPlace(const std::vector<Tensor>& inputs, int repeat, Board& board, bool cold = false);
+    /// that are constant parameters are undefined.
+    Result<HostRun> runInPlace(const std::vector<Tensor>& inputs, const TimedRuns& timed, Board& board);
 
     /// Before the context goes: memory of its arenas that none of the tensors lies in is given back to the system.
     void keepOnly(const std::vector<Tensor>& kept);
 
   private:
-    Result<HostRun> run(const std::vector<Tensor>& inputs, int repeat, Board& board, bool inPlace, bool cold);
+    Result<HostRun> run(const std::vector<Tensor>& inputs, const TimedRuns& timed, Board& board, bool inPlace);
 
     class Steps;
     std::shared_ptr<LoadedProgram> m_program;

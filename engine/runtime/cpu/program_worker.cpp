@@ -125,6 +125,7 @@ Result<ProgramWorker::Reply> ProgramWorker::ask(Loading at, size_t function, con
     ByteWriter out;
     out.pod(options.repeat);
     out.pod(options.cold);
+    out.pod(options.budgetSeconds);
     out.pod(static_cast<uint64_t>(function));
     WorkerOptions how{options.threads, options.timeoutSeconds, options.memoryBytes};
     how.memory = &at.results;
@@ -328,6 +329,7 @@ Result<Message> answerCompiled(Message& request, Board& board) {
     ByteReader in(request.text);
     const int repeat = in.pod<int>();
     const bool cold = in.pod<bool>();
+    const double budget = in.pod<double>();
     const auto function = static_cast<size_t>(in.pod<uint64_t>());
     std::optional<Held>& known = held();
     if (!known || function >= known->program->program().functions.size())
@@ -339,7 +341,7 @@ Result<Message> answerCompiled(Message& request, Board& board) {
     std::erase_if(known->contexts, [&](const auto& other) { return other.first != function; });
     auto& context = known->contexts[function];
     if (!context) context = std::make_unique<HostContext>(known->program, function, known->apart);
-    auto ran = context->runInPlace(request.tensors, repeat, board, cold);
+    auto ran = context->runInPlace(request.tensors, {repeat, cold, budget}, board);
     if (!ran && known->program->lacksConstants()) {
         ran.error().where = kLacksWeights;
         return ran.error();
