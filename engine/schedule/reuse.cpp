@@ -114,7 +114,7 @@ class Reuser {
                 if (why.empty()) why = whyNotOver(call.kernel, result, operand);
                 if (!why.empty()) {
                     if (m_rewriter->watches(node))
-                        m_rewriter->refuse("write_over", node, over.node->name() + ": " + why);
+                        m_rewriter->refuse("write_over", node, "cannot write over `" + over.node->name() + "`: " + why);
                     continue;
                 }
                 const Go go = m_rewriter->begin("write_over", node,
@@ -152,7 +152,8 @@ class Reuser {
                                              [&](const Argument& argument) { return argument.node() == operand; });
         if (why.empty() && readTwice > 1) why = "it is more than one operand of the call";
         if (!why.empty()) {
-            if (m_rewriter->watches(node)) m_rewriter->refuse("write_over", node, operand->name() + ": " + why);
+            if (m_rewriter->watches(node))
+                m_rewriter->refuse("write_over", node, "cannot write over `" + operand->name() + "`: " + why);
             return true;
         }
         const Go go = m_rewriter->begin(
@@ -185,7 +186,7 @@ class Reuser {
         if (found == m_values.end()) return "it has no memory of its own";
         const ScheduledValue& value = *found->second;
         switch (value.kind) {
-            case ScheduledValue::Kind::Input: return "it is the caller's";
+            case ScheduledValue::Kind::Input: return "it is an input of the program";
             case ScheduledValue::Kind::Constant: return "it is a constant";
             case ScheduledValue::Kind::Output: return "it is returned";
             case ScheduledValue::Kind::Temporary: break;

@@ -45,6 +45,8 @@ int64_t bytesOf(const ValueType& type) {
 
 }  // namespace
 
+namespace {
+
 NodeRole roleOf(const Module& module, const Node& node, size_t position) {
     switch (node.kind()) {
         case NodeKind::Output: return NodeRole::Output;
@@ -62,6 +64,15 @@ NodeRole roleOf(const Module& module, const Node& node, size_t position) {
     }
 }
 
+/// What files and programs call the tensor of an input or a constant; empty if it is no tensor of the program's.
+std::string tensorOf(const Module& module, const Node& node, size_t position) {
+    if (node.kind() == NodeKind::GetAttr) return node.target();
+    if (!node.isPlaceholder() || position >= module.inputs.size() || module.inputs[position].isGiven()) return {};
+    return module.inputs[position].target;
+}
+
+}  // namespace
+
 OpClass classOf(const Op& op) {
     constexpr std::pair<Tag, OpClass> kClasses[] = {{Tag::Heavy, OpClass::Product},
                                                     {Tag::Reduction, OpClass::Reduction},
@@ -72,10 +83,11 @@ OpClass classOf(const Op& op) {
     return OpClass::Other;
 }
 
-NodeInfo describeWithRole(const Node& node, NodeRole role) {
+NodeInfo describeAt(const Module& module, const Node& node, size_t position) {
     NodeInfo info;
     info.id = nodeKey(0, node.id());
-    info.role = role;
+    info.role = roleOf(module, node, position);
+    info.tensor = tensorOf(module, node, position);
     info.name = node.name();
     if (node.isCall()) {
         info.op = node.op().name();
@@ -103,7 +115,7 @@ void putInto(uint32_t graph, NodeInfo& info) {
 NodeInfo describeNode(const Module& module, const Node& node) {
     size_t position = 0;
     for (const Node* other = node.previous(); other; other = other->previous()) position += other->isPlaceholder();
-    return describeWithRole(node, roleOf(module, node, position));
+    return describeAt(module, node, position);
 }
 
 NodeDetails describeDetails(const Module& module, const Node& node) {

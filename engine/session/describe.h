@@ -10,9 +10,8 @@
 namespace cutaway {
 
 std::string typeText(const ValueType& type);
-/// `position`: which placeholder it is; other nodes ignore it.
-NodeRole roleOf(const Module& module, const Node& node, size_t position);
-NodeInfo describeWithRole(const Node& node, NodeRole role);
+/// `position`: how many placeholders stand before it.
+NodeInfo describeAt(const Module& module, const Node& node, size_t position);
 NodeInfo describeNode(const Module& module, const Node& node);
 /// As nodes of that graph.
 void putInto(uint32_t graph, NodeInfo& info);

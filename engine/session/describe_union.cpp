@@ -167,7 +167,7 @@ class UnionMaker {
         for (const Node& now : after.graph().nodes()) {
             UnionGraph::Node node;
             const Node* const was = partnerOf(before, now, node.certainty);
-            node.info = describeWithRole(now, roleOf(after, now, position));
+            node.info = describeAt(after, now, position);
             position += now.isPlaceholder();
             show(path, node.info);
             if (const auto shared = kernels.find(now.id()); shared != kernels.end()) node.kernel = shared->second;
@@ -215,7 +215,7 @@ class UnionMaker {
             m_wish.push_back(wish[i]);
             UnionGraph::Node node;
             node.change = Change::Removed;
-            node.info = describeWithRole(old, roleOf(before, old, at));
+            node.info = describeAt(before, old, at);
             if (shownId(old.id()) != old.id()) node.before = nodeKey(number, old.id());
             rename(node.info);
             show(path, node.info);

@@ -9,7 +9,7 @@
 namespace cutaway {
 namespace {
 
-constexpr std::array<std::string_view, 5> kTextFields = {"name", "op", "type", "module", "change"};
+constexpr std::array<std::string_view, 6> kTextFields = {"name", "op", "type", "module", "tensor", "change"};
 constexpr std::array<std::string_view, 4> kNumberFields = {"numel", "bytes", "users", "inputs"};
 
 template <size_t N>
@@ -54,6 +54,7 @@ std::string_view textField(std::string_view field, const UnionGraph::Node& node)
     if (field == "op") return node.info.op;
     if (field == "type") return node.info.type;
     if (field == "module") return node.info.module;
+    if (field == "tensor") return node.info.tensor;
     return kChanges[static_cast<int>(node.change)];
 }
 double numberField(std::string_view field, const UnionGraph::Node& node) {

@@ -106,6 +106,17 @@ Result<std::string> libraryName(const std::string& asked, const std::string& fil
                  {"take another name, such as " + name + "_model"}};
 }
 
+/// Results have the names that they have in the model, where its results are the program's: before the program's output
+/// may stand what passes put there (inductor_force_stride_order).
+void addOutputNames(const Module& model, const Module& program, std::vector<std::string>& names) {
+    const std::vector<size_t> own = userOutputs(model), results = userOutputs(program);
+    for (size_t i = names.size(); i < program.graph().outputs().size(); ++i) {
+        const auto at = static_cast<size_t>(std::find(results.begin(), results.end(), i) - results.begin());
+        const bool same = own.size() == results.size() && at < results.size();
+        names.push_back(same ? outputName(model, own[at]) : outputName(program, i));
+    }
+}
+
 }  // namespace
 
 Result<ExportReport> exportProgram(Session& session, RunId id, const ExportOptions& options, const Progress& progress) {
@@ -140,8 +151,7 @@ Result<ExportReport> exportProgram(Session& session, RunId id, const ExportOptio
         for (size_t i = 0; i < std::min(ports.size(), module->inputs.size()); ++i)
             if (!module->inputs[i].isGiven()) how.originals.emplace(ports[i]->name(), module->inputs[i].target);
         how.outputs = step.outputs;
-        for (size_t i = how.outputs.size(); i < module->graph().outputs().size(); ++i)
-            how.outputs.push_back(outputName(*module, i));
+        addOutputNames(*state.input, *module, how.outputs);
         progress.say(0.1, "scheduling");
         std::string source;
         const auto plan = [&](const std::vector<Snapshot>& graphs) {

@@ -1,5 +1,6 @@
 // The partition of a training run: what is saved, at any memory budget, and why.
 #include <chrono>
+#include <map>
 
 #include "engine/partition/explain_partition.h"
 #include "engine/passes/pipeline.h"
@@ -127,6 +128,23 @@ Result<PartitionChoice> choiceAt(Partitioner& partitioner, double budget,
     return out;
 }
 
+/// What the model calls the inputs among them, whose nodes are numbered: primals_3.
+Result<PartitionChoice> named(Result<PartitionChoice> choice, const CompileTrace& trace) {
+    const Step* split = splitStepOf(trace);
+    if (!choice || !split) return choice;
+    std::map<NodeKey, const std::string*> names;
+    const std::vector<Node*> placeholders = split->before->graph().placeholders();
+    for (size_t i = 0; i < placeholders.size() && i < split->before->inputs.size(); ++i) {
+        const InputSpec& spec = split->before->inputs[i];
+        using Kind = InputSpec::Kind;
+        if (spec.kind == Kind::Parameter || spec.kind == Kind::Buffer || spec.kind == Kind::Constant)
+            names.emplace(nodeKey(0, placeholders[i]->id()), &spec.target);
+    }
+    for (SavedTensor& saved : choice->saved)
+        if (const auto known = names.find(saved.node); known != names.end()) saved.tensor = *known->second;
+    return choice;
+}
+
 bool sameCost(const BudgetPoint& a, const BudgetPoint& b) {
     return a.activationBytes == b.activationBytes && a.recomputedRuntime == b.recomputedRuntime &&
            a.recomputed == b.recomputed;
@@ -139,14 +157,14 @@ Result<PartitionChoice> Session::partition(RunId id, const Progress&) {
         CT_TRY(const Chooser chooser, chooserOf(*m_state, id));
         CT_TRY(auto own, chooser.own());
         const double budget = own->saved.budget;
-        return choiceAt(chooser.partitioner(), budget, std::move(own));
+        return named(choiceAt(chooser.partitioner(), budget, std::move(own)), chooser.run->trace);
     });
 }
 
 Result<PartitionChoice> Session::partitionAt(RunId id, double budget, const Progress&) {
     return guarded([&]() -> Result<PartitionChoice> {
         CT_TRY(const Chooser chooser, chooserOf(*m_state, id));
-        return choiceAt(chooser.partitioner(), budget);
+        return named(choiceAt(chooser.partitioner(), budget), chooser.run->trace);
     });
 }
 

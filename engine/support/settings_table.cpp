@@ -75,7 +75,7 @@ constexpr Setting kSettings[] = {
     field("Freeze: parameters become constants",
           flag(kRequest, "freeze", "false", "Make the parameters constants, and fold what depends on them alone."),
           "inference"),
-    field("Behave like PyTorch where it is known to be wrong",
+    field("Reproduce PyTorch's known bugs (parity)",
           flag(kRequest, "parity", "false", "Reproduce PyTorch's behaviour where it is wrong.")),
     field("PyTorch's release",
           choice(kRequest, "pytorch", "2.15", "2.11 2.12 2.13 2.14 2.15", "Compile as this release of PyTorch does.")),

@@ -264,6 +264,7 @@ class Search {
         if (m_report.reproduced) CT_TRY_VOID(writeRepro(m_report.folder, repro, kMostBytes));
         m_report.graph = (fs::path(m_report.folder) / "graph.py").string();
         m_report.text = job.graph;
+        m_report.request = job.request;
         m_report.nodes = nodesOf(m_best);
         m_report.inputs = static_cast<int>(m_best.module->inputs.size());
         m_report.outputs = static_cast<int>(m_best.module->graph().outputs().size());

@@ -474,7 +474,7 @@ class ModelsTest : public QObject {
 
     void badQueriesAreNamed() {
         QCOMPARE(QString::fromStdString(NodeQuery::parse("colour=red").error().message),
-                 "no field \"colour\"; there are name, op, type, module, change, numel, bytes, users, inputs");
+                 "no field \"colour\"; there are name, op, type, module, tensor, change, numel, bytes, users, inputs");
         QCOMPARE(QString::fromStdString(NodeQuery::parse("numel>many").error().message),
                  "numel needs a number, not \"many\"");
         QCOMPARE(QString::fromStdString(NodeQuery::parse("op<3").error().message), "op is text: compare with = or !=");

@@ -66,6 +66,7 @@ struct MinifyReport {
     std::string command;      // repeats it, as a shell takes it
     std::string graph;        // the result's file
     std::string text;         // the result
+    CompileRequest request;   // that the result fails with
     bool reproduced = false;  // in a fresh process, from the folder
     bool stopped = false;     // before nothing could be taken away any more
     std::string whyStopped;

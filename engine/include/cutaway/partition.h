@@ -12,6 +12,7 @@ namespace cutaway {
 struct SavedTensor {
     NodeKey node = NodeKey::None;  // in the joint graph, and in the forward and the backward
     std::string name, op;          // "placeholder" for inputs
+    std::string tensor;            // the model's name of a parameter, buffer or constant: "layer.0.weight"
     std::string type;              // "f32[8, 64]"
     std::string dtype;             // "float32"
     std::vector<std::string> sizes;

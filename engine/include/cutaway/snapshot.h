@@ -23,6 +23,7 @@ struct NodeInfo {
     std::string op;           // "aten.mul.Tensor"; empty for inputs and the output
     std::string type;         // "f32[8, 64]"; several results are joined by ", "
     std::string module;       // "encoder.layer.0", may be empty
+    std::string tensor;       // what files and programs call an input or constant: "layer.weight", "_frozen_param2"
     int64_t bytes = 0;        // of the results; 0 if unknown
     bool scalarLike = false;  // one element or less: drawn as a chip on its users when it has many
     bool backward = false;
