@@ -8,12 +8,14 @@
 #include <QTextStream>
 #include <QTimer>
 #include <algorithm>
+#include <chrono>
 #include <string_view>
 
 #include "app/guarded_application.h"
 #include "app/start_timer.h"
 #include "app/step_timer.h"
 #include "cutaway/backends.h"
+#include "cutaway/jobs.h"
 #include "cutaway/program.h"
 #include "cutaway/step_key.h"
 #include "cutaway/version.h"
@@ -299,7 +301,11 @@ int run(int argc, char** argv) {
     if (parser.isSet(timing) && !path.isEmpty()) timer = std::make_unique<StepTimer>(main, *request);
     else if (order.wanted() || (arranged && !path.isEmpty())) guide = std::make_unique<Guide>(main, order, compiles);
     else if (compiles) main.compileWhenOpened();
-    return QApplication::exec();
+    const int status = QApplication::exec();
+    // A pass that hangs may not keep the program alive.
+    main.hide();
+    if (constexpr std::chrono::milliseconds kPatience{2000}; !endAllJobs(kPatience)) endProgram(status);
+    return status;
 }
 
 }  // namespace

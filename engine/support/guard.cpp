@@ -168,6 +168,11 @@ void beginProgram() {
     std::atexit(dismissGuard);
 }
 
+void endProgram(int status) {
+    dismissGuard();
+    ::_exit(status);
+}
+
 bool guardGroup(pid_t group) { return tellGroup(Order::AddGroup, group); }
 void releaseGroup(pid_t group) { tellGroup(Order::DropGroup, group); }
 bool guardFolder(const std::filesystem::path& path) { return tellFolder(Order::AddFolder, path); }

@@ -1,8 +1,13 @@
+#include <pthread.h>
+#include <sched.h>
+
+#include <algorithm>
 #include <condition_variable>
 #include <cstdio>
 #include <deque>
 #include <mutex>
 #include <thread>
+#include <vector>
 
 #include "cutaway/guarded.h"
 #include "cutaway/jobs.h"
@@ -29,8 +34,13 @@ struct JobQueue::State {
     std::shared_ptr<CancelToken> running;  // null when idle
     bool stopping = false;
     std::thread thread;
+    int turn = 0;        // of the thread that does the work
+    int leftBehind = 0;  // jobs that still run on earlier ones
 
-    void loop() {
+    void begin(const std::shared_ptr<State>& self) {
+        thread = std::thread([self, own = turn] { self->loop(own); });
+    }
+    void loop(int own) {
         std::unique_lock lock(mutex);
         while (true) {
             changed.wait(lock, [&] { return stopping || !waiting.empty(); });
@@ -44,6 +54,10 @@ struct JobQueue::State {
             // The closure's captures die here, on the engine thread, before anybody is told that the job is over.
             job = {};
             lock.lock();
+            if (own != turn) {
+                --leftBehind;
+                return;
+            }
             running = nullptr;
             runningTag.clear();
             changed.notify_all();
@@ -75,8 +89,26 @@ struct JobQueue::State {
     }
 };
 
-JobQueue::JobQueue() : m_state(std::make_unique<State>()) {
-    m_state->thread = std::thread([state = m_state.get()] { state->loop(); });
+namespace {
+
+/// Of all queues, so that a program can wait for them.
+struct KnownQueues {
+    std::mutex mutex;
+    std::vector<std::weak_ptr<void>> states;
+};
+KnownQueues& knownQueues() {
+    static KnownQueues one;
+    return one;
+}
+
+}  // namespace
+
+JobQueue::JobQueue() : m_state(std::make_shared<State>()) {
+    m_state->begin(m_state);
+    KnownQueues& known = knownQueues();
+    const std::lock_guard lock(known.mutex);
+    std::erase_if(known.states, [](const auto& state) { return state.expired(); });
+    known.states.push_back(m_state);
 }
 
 JobQueue::~JobQueue() {
@@ -113,6 +145,44 @@ void JobQueue::cancelAll() {
         m_state->cancelEverything();
     }
     m_state->changed.notify_all();
+}
+
+bool JobQueue::leaveBehind(const CancelToken& token) {
+    const std::lock_guard lock(m_state->mutex);
+    if (m_state->running.get() != &token || m_state->stopping) return false;
+    const sched_param whatever{};
+    ::pthread_setschedparam(m_state->thread.native_handle(), SCHED_IDLE, &whatever);
+    m_state->thread.detach();
+    ++m_state->turn;
+    ++m_state->leftBehind;
+    m_state->running = nullptr;
+    m_state->runningTag.clear();
+    m_state->begin(m_state);
+    m_state->changed.notify_all();
+    return true;
+}
+
+bool endAllJobs(std::chrono::milliseconds patience) {
+    constexpr std::chrono::milliseconds kBreath{2};
+    std::vector<std::shared_ptr<JobQueue::State>> states;
+    {
+        KnownQueues& known = knownQueues();
+        const std::lock_guard lock(known.mutex);
+        for (const auto& state : known.states)
+            if (auto there = std::static_pointer_cast<JobQueue::State>(state.lock()))
+                states.push_back(std::move(there));
+    }
+    const auto isIdle = [](const std::shared_ptr<JobQueue::State>& state) {
+        const std::lock_guard lock(state->mutex);
+        state->cancelEverything();
+        return !state->running && state->leftBehind == 0;
+    };
+    const auto end = std::chrono::steady_clock::now() + patience;
+    while (!std::all_of(states.begin(), states.end(), isIdle)) {
+        if (std::chrono::steady_clock::now() >= end) return false;
+        std::this_thread::sleep_for(kBreath);
+    }
+    return true;
 }
 
 void JobQueue::drain() {

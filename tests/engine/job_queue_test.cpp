@@ -103,6 +103,40 @@ class JobQueueTest : public QObject {
         }
         QVERIFY(cancelled && dropped);
     }
+    /// A job that does not look whether it is cancelled keeps its thread, and only that.
+    void aJobThatHangsIsLeftBehind() {
+        std::atomic<bool> started = false, over = false;
+        std::atomic<std::thread::id> first{};
+        JobQueue queue;
+        const auto hung = queue.post("hung", [&](const Progress&) {
+            first = std::this_thread::get_id();
+            started = true;
+            await(over);
+        });
+        await(started);
+        bool later = false;
+        queue.post("later", [&](const Progress&) { later = std::this_thread::get_id() != first.load(); });
+        QVERIFY(!queue.leaveBehind(CancelToken()));
+        QVERIFY(queue.leaveBehind(*hung));
+        QVERIFY(!queue.leaveBehind(*hung));
+        queue.drain();
+        QVERIFY(later);
+        QVERIFY(!endAllJobs(std::chrono::milliseconds(20)));
+        over = true;
+        QVERIFY(endAllJobs(std::chrono::seconds(60)));
+        bool last = false;
+        queue.post("last", [&](const Progress&) { last = true; });
+        queue.drain();
+        QVERIFY(last);
+    }
+    void allJobsOfAProgramAreEnded() {
+        std::atomic<bool> started = false, cancelled = false;
+        JobQueue one, other;
+        one.post("one", untilCancelled(started, cancelled));
+        await(started);
+        QVERIFY(endAllJobs(std::chrono::seconds(60)));
+        QVERIFY(cancelled);
+    }
     void whatAJobThrowsIsToldInWords_data() {
         QTest::addColumn<std::function<void()>>("raise");
         QTest::addColumn<int>("code");

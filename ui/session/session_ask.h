@@ -56,7 +56,7 @@ void SessionController::ask(Lane lane, const QString& tag, const QString& doing,
             this,
             [this, tag, epoch, generation, fraction, text = QString::fromStdString(what)] {
                 if (epoch != m_epoch || generation != m_generation.value(tag) || !m_pending.contains(tag)) return;
-                m_pending[tag].shown.progress = text;
+                m_pending[tag].shown.progress = m_pending[tag].reached = text;
                 m_pending[tag].shown.fraction = fraction;
                 emit activitiesChanged();
             },

@@ -100,9 +100,11 @@ QVector<Activity> SessionController::activities() const {
 bool SessionController::drop(const QString& tag) {
     const auto found = m_pending.find(tag);
     if (found == m_pending.end()) return false;
+    const bool again = found->cancel->cancelled();
     found->cancel->cancel();
     ++m_generation[tag];
     m_log.append({LogEntry::Level::Note, tr("%1: cancelled").arg(found->shown.doing), {}, {}, {}, NodeKey::None});
+    awaitEnd(*found, again ? kLittlePatience : kPatience);
     m_pending.erase(found);
     return true;
 }
@@ -126,7 +128,7 @@ void SessionController::cancel(const QString& tag) {
         // The steps that are done are still to arrive. A second cancel does not wait for them.
         m_pending[tag].cancel->cancel();
         m_pending[tag].shown.doing = tr("Stopping the compile");
-        m_pending[tag].shown.progress.clear();
+        awaitEnd(m_pending[tag], kPatience);
         emit activitiesChanged();
         return;
     } else if (drop(tag) && tag == QLatin1String("compile")) {
@@ -167,10 +169,7 @@ void SessionController::open(const QString& path, const QString& graph) {
 
 void SessionController::opened(const QString& path, const QString& graph, ModelInfo info, const QString& key) {
     m_modelKey = key;
-    ++m_epoch;  // what is under way belongs to the model before
-    for (auto& queue : m_queues) queue->cancelAll();
-    m_pending.clear();
-    forgetCompiling();
+    dropAll();  // what is under way belongs to the model before
     // A graph that was asked for by name comes alone; its neighbours are known from before.
     if (graph.isEmpty() || m_path != path) {
         m_graphs.clear();

@@ -8,6 +8,7 @@
 #include <QObject>
 #include <QSet>
 #include <array>
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -131,7 +132,8 @@ class SessionController : public QObject {
     /// The graph at a place as a Python program that runs in PyTorch.
     void runnableText(const Place& place, std::function<void(const QString&)> then);
     /// Stops one activity. A compile that has done some steps keeps these as its run. If loading a place is stopped,
-    /// the selection returns to the place that is shown.
+    /// the selection returns to the place that is shown. What does not stop, such as a pass that hangs, is left behind
+    /// after some seconds, a compile at the second call: its result is dropped, and nothing waits for it.
     void cancel(const QString& tag);
     /// The activities, in the order in which they began.
     QVector<Activity> activities() const;
@@ -213,10 +215,12 @@ class SessionController : public QObject {
   private:
     enum class Lane { Looks, Compiles, Executions, Searches, Curves, Count };
     static constexpr const char* kLook = "look";
+    static constexpr std::chrono::milliseconds kPatience{5000}, kLittlePatience{300};  // with what was told to stop
     struct Pending {
         Lane lane = Lane::Looks;
         Activity shown;
         std::shared_ptr<CancelToken> cancel;
+        QString reached;  // the progress that it told last
     };
     template <class T>
     void ask(Lane lane, const QString& tag, const QString& doing,
@@ -224,6 +228,10 @@ class SessionController : public QObject {
              std::function<void()> orElse = {});
     void settled(const QString& tag);
     bool drop(const QString& tag);
+    // session_close.cpp
+    void awaitEnd(const Pending& stopped, std::chrono::milliseconds patience);
+    void leaveBehind(const Pending& stopped);
+    void dropAll();
     void returnToShown();
     void opened(const QString& path, const QString& graph, ModelInfo info, const QString& key);
     void stepEnded(int compile, const CompileRequest& options, const StepInfo& step);

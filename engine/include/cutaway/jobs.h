@@ -2,6 +2,7 @@
 // One engine thread with a queue of tagged jobs. A new job replaces waiting jobs of its tag and asks a running one of
 // that tag to stop.
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
@@ -45,12 +46,21 @@ class JobQueue {
                                       std::function<void(double, const std::string&)> report = {},
                                       std::function<void(const Error&)> failed = {});
     void cancelAll();
+    /// Leaves the running job its thread, with the processor time that nobody else wants, and goes on with what waits
+    /// on a new one; for jobs that were cancelled and do not end. False if the token is not the running job's. What
+    /// such a job uses must outlive it: programs end by endAllJobs.
+    bool leaveBehind(const CancelToken& token);
     /// Waits until nothing runs or waits. For tests and the command line.
     void drain();
 
   private:
     struct State;
-    std::unique_ptr<State> m_state;
+    friend bool endAllJobs(std::chrono::milliseconds patience);
+    std::shared_ptr<State> m_state;  // also of the threads that were left behind
 };
+
+/// Cancels the jobs of all queues and waits for so long until they have ended, those left behind too. After `false`
+/// nothing that jobs use may be destroyed, so the program ends by endProgram (cutaway/program.h).
+bool endAllJobs(std::chrono::milliseconds patience);
 
 }  // namespace cutaway

@@ -12,6 +12,10 @@ namespace cutaway {
 /// Writing beyond the allowed size of files (ulimit -f) becomes an error of the write instead of a signal.
 void beginProgram();
 
+/// Ends the program at once, as beginProgram() promises, where threads still run that use what is about to be
+/// destroyed.
+[[noreturn]] void endProgram(int status);
+
 /// A new empty folder that lives as long as the program.
 Result<std::string> temporaryFolder();
 
