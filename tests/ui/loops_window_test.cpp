@@ -158,7 +158,8 @@ class LoopsWindowTest : public QObject, testing::SessionWindowFixture {
                                 << "line 2: a plan has lines order, vectors"
                                 << "vectros rows 16";
         QTest::newRow("a loop left out") << "order\nvectors nothing\n"
-                                         << "order must name each outer loop of the kernel once" << QString();
+                                         << "line 1: order must name each outer loop of the kernel once"
+                                         << "order";
     }
     void plansAreChecked() {
         QFETCH(QString, plan);

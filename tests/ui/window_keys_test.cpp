@@ -270,7 +270,13 @@ class WindowKeysTest : public QObject, private testing::MainWindowFixture {
         QCOMPARE(testing::treeText(*list->model()),
                  "one.py | 8 | 3 | 1 | 1 | 2 aten.mm.default, 1 aten.relu.default\ntwo.py | 1 | 0 | 1 | 1\n");
         QCOMPARE(dialog->graph(), "one.py");
-        dialog->findChild<QLineEdit*>()->setText("two");
+        auto* filter = dialog->findChild<QLineEdit*>();
+        QTRY_VERIFY_WITH_TIMEOUT(filter->hasFocus(), kPatience);
+        QTest::keyClick(filter, Qt::Key_Down);
+        QCOMPARE(dialog->graph(), "two.py");
+        QTest::keyClick(filter, Qt::Key_Up);
+        QCOMPARE(dialog->graph(), "one.py");
+        QTest::keyClicks(filter, "two");
         QCOMPARE(dialog->graph(), "two.py");
         dialog->accept();
         QTRY_COMPARE_WITH_TIMEOUT(m_main->controller().graph(), "two.py", kPatience);

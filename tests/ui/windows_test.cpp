@@ -91,7 +91,7 @@ class WindowsTest : public QObject, private testing::MainWindowFixture {
         // A reason's node is a link, by mouse and by keys.
         rows->setCurrentIndex(rows->model()->index(2, 0));
         auto* about = explain->findChild<QTextBrowser*>();
-        QVERIFY2(about->toPlainText().contains("needs `x` to be read only here, but m reads it too"),
+        QVERIFY2(about->toPlainText().contains("Needs x to be read only here, but m reads it too."),
                  qPrintable(about->toPlainText()));
         about->setFocus();
         QTest::keyClick(about, Qt::Key_Tab);

@@ -35,7 +35,7 @@ QVariant BreakpointsModel::headerData(int section, Qt::Orientation orientation, 
     if (orientation != Qt::Horizontal || role != Qt::DisplayRole) return {};
     switch (section) {
         case Condition: return tr("Stop when");
-        case Hits: return tr("From hit no.");
+        case Hits: return tr("Stop at hit");
         case Stopped: return tr("Last stop");
         default: return {};
     }

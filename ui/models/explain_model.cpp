@@ -13,6 +13,17 @@ namespace cutaway::ui {
 namespace {
 
 constexpr const char* kCode = "(code)";
+/// What stands between backticks as code, beginning large and with a full stop.
+QString sentenceHtml(const QString& escaped) {
+    QString html;
+    const QStringList parts = escaped.split(QChar('`'));
+    for (qsizetype i = 0; i < parts.size(); ++i)
+        html += i % 2 == 0 || i + 1 == parts.size() ? parts[i] : QStringLiteral("<code>%1</code>").arg(parts[i]);
+    if (html.isEmpty()) return html;
+    html[0] = html[0].toUpper();
+    return html.endsWith(QChar('.')) ? html : html + QChar('.');
+}
+
 bool isExplainNumber(int column) { return column >= ExplainModel::Tried && column <= ExplainModel::Time; }
 
 }  // namespace
@@ -122,11 +133,12 @@ QString ExplainModel::details(int row) const {
             if (reason.contains(quoted)) reason.replace(quoted, link(id, name));
             else about << link(id, name);
         }
-        if (!reason.isEmpty()) html += QStringLiteral("<p>%1</p>").arg(reason);
+        if (!reason.isEmpty()) html += QStringLiteral("<p>%1</p>").arg(sentenceHtml(reason));
         if (!about.isEmpty())
             html += QStringLiteral("<p>%1 %2</p>")
-                        .arg(at.answer->applies ? tr("It would replace") : tr("It is about"),
-                             about.join(QStringLiteral(", ")));
+                        .arg(at.answer->applies ? tr("It would replace") : tr("See"), about.join(QStringLiteral(", ")));
+    } else if (const QString elsewhere = startsElsewhere(at); !elsewhere.isEmpty()) {
+        html += QStringLiteral("<p>%1</p>").arg(elsewhere.toHtmlEscaped());
     }
     if (at.use) {
         const QString times = durationText(at.use->milliseconds);
@@ -158,19 +170,27 @@ int ExplainModel::rowCount(const QModelIndex& parent) const {
 }
 int ExplainModel::columnCount(const QModelIndex& parent) const { return parent.isValid() ? 0 : ColumnCount; }
 
+/// Of a rule of the step that does not begin at the node that was asked about.
+QString ExplainModel::startsElsewhere(const Row& row) const {
+    if (m_explained.node == NodeKey::None || m_explained.rules.empty() || row.answer || !row.info) return {};
+    QStringList starts;
+    for (const std::string& op : row.info->starts) starts << QString::fromStdString(op);
+    return starts.isEmpty() ? QString() : tr("It starts at %1, not here.").arg(starts.join(QStringLiteral(", ")));
+}
+
 QVariant ExplainModel::cell(const Row& row, int column) const {
     switch (column) {
         case Rule: return QString::fromStdString(row.pass.empty() ? row.rule : row.rule + " (" + row.pass + ")");
         case Answer:
             return row.off                 ? tr("off")
-                   : row.answer == nullptr ? QString()
-                   : row.answer->applies   ? tr("✓ yes")
+                   : row.answer == nullptr ? startsElsewhere(row).isEmpty() ? QString() : tr("–")
+                   : row.answer->applies ? tr("✓ yes")
                                            : tr("✗ no");
         case Tried:
             return row.use && row.use->tried >= 0 ? QVariant(static_cast<qlonglong>(row.use->tried)) : QVariant();
         case Applied: return row.use ? QVariant(static_cast<qlonglong>(row.use->applied)) : QVariant();
         case Time: return row.use && row.use->tried >= 0 ? QVariant(durationText(row.use->milliseconds)) : QVariant();
-        case Reason: return row.answer == nullptr ? QString() : QString::fromStdString(row.answer->reason);
+        case Reason: return row.answer == nullptr ? startsElsewhere(row) : QString::fromStdString(row.answer->reason);
         default: return {};
     }
 }
@@ -189,6 +209,7 @@ QVariant ExplainModel::data(const QModelIndex& at, int role) const {
             return font;
         }
         case Qt::ToolTipRole:
+            if (at.column() == Answer && !startsElsewhere(row).isEmpty()) return startsElsewhere(row);
             return at.column() == Rule && !ruleText(at.row()).isEmpty() ? QVariant(ruleText(at.row()))
                                                                         : cell(row, at.column());
         case Qt::AccessibleTextRole: return at.column() == Rule ? QVariant(lineOf(at.row())) : QVariant();

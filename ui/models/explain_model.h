@@ -72,6 +72,7 @@ class ExplainModel : public QAbstractTableModel {
     };
     RuleParts partsOf(const RuleInfo& info) const;
     QVariant cell(const Row& row, int column) const;
+    QString startsElsewhere(const Row& row) const;
     bool isCurrent(const Row& row) const {
         return !m_explained.rule.empty() && row.rule == m_explained.rule && row.pass == m_explained.pass;
     }

@@ -14,6 +14,12 @@ LogEntry entryOf(const Error& error, const QString& doing) {
     entry.where = QString::fromStdString(error.where);
     QStringList notes;
     for (const std::string& note : error.notes) notes << QString::fromStdString(note);
+    // Each is a sentence, whose full stop is left out.
+    for (qsizetype i = 0; notes.size() > 1 && i < notes.size(); ++i) {
+        notes[i] = notes[i].left(1).toUpper() + notes[i].mid(1);
+        const bool last = i + 1 == notes.size();
+        if (!last && !QStringLiteral(".:!?").contains(notes[i].right(1))) notes[i] += QChar('.');
+    }
     if (notes.isEmpty() && error.code == ErrorCode::Internal)
         notes << QObject::tr("This is a bug in Cutaway. Please report it with the model and the text above.");
     entry.next = notes.join(QStringLiteral(" "));

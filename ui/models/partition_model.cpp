@@ -17,6 +17,8 @@ bool isPartitionNumber(int column) { return column == PartitionModel::Bytes; }
 void PartitionModel::setSaved(std::vector<SavedTensor> saved) {
     beginResetModel();
     m_saved = std::move(saved);
+    // What the forward makes for the backward first: inputs are there anyway.
+    std::stable_partition(m_saved.begin(), m_saved.end(), [](const SavedTensor& value) { return !value.input; });
     endResetModel();
 }
 
@@ -33,7 +35,10 @@ int PartitionModel::columnCount(const QModelIndex& parent) const { return parent
 
 QString PartitionModel::text(const SavedTensor& value, int column) const {
     switch (column) {
-        case Name: return QString::fromStdString(value.name);
+        case Name:
+            return value.tensor.empty()
+                       ? QString::fromStdString(value.name)
+                       : tr("%1 (%2)").arg(QString::fromStdString(value.tensor), QString::fromStdString(value.name));
         case Bytes: return sizeText(value.bytes);
         case Type: return QString::fromStdString(value.type);
         case Producer: return value.input ? tr("input of the forward") : QString::fromStdString(value.op);

@@ -68,6 +68,25 @@ QVariant OutputsModel::data(const QModelIndex& at, int role) const {
     }
 }
 
+QString timesText(const RunReport& report) {
+    constexpr int kFew = 4;          // runs, of which no quartiles can be told
+    constexpr double kQuiet = 0.25;  // of the median: what half of the runs of an idle machine stay within
+    const QString median = durationText(report.medianMilliseconds);
+    if (report.repeats <= 1) return median;
+    if (report.repeats < kFew)
+        return OutputsModel::tr("median %1, fastest %2 of %3 runs")
+            .arg(median, durationText(report.minMilliseconds))
+            .arg(report.repeats);
+    const double spread = report.thirdQuartile - report.firstQuartile;
+    QString text = OutputsModel::tr("median %1, half of %2 runs %3 to %4")
+                       .arg(median, QString::number(report.repeats), durationText(report.firstQuartile),
+                            durationText(report.thirdQuartile));
+    if (report.medianMilliseconds > 0 && spread > kQuiet * report.medianMilliseconds)
+        text += OutputsModel::tr(" – the machine is busy: times vary by %1, so time again when it is idle")
+                    .arg(shareText(spread / report.medianMilliseconds));
+    return text;
+}
+
 QString trainingText(const TrainingReport& report) {
     return QStringList{OutputsModel::tr("loss %1 (%2)")
                            .arg(numberText(report.loss).toString(), QString::fromStdString(report.lossFrom)),

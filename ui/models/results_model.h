@@ -27,6 +27,8 @@ class OutputsModel : public QAbstractTableModel {
     int m_firstWritten = 0, m_firstGradient = 0;
 };
 
+/// "median 28 ms, half of 20 runs 27 ms to 30 ms"; where they vary more than timing does, also that.
+QString timesText(const RunReport& report);
 /// "loss 0.25 (the returned scalar) · forward 1.2 ms, backward 3 ms · activations saved 1.5 MiB, estimated 1.5 MiB".
 QString trainingText(const TrainingReport& report);
 

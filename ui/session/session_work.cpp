@@ -15,25 +15,28 @@ void SessionController::build(RunId run, Target target) {
 
 void SessionController::run(RunId run, const RunOptions& options) {
     struct Ran {
-        RunReport report;
-        std::optional<BuildInfo> kernels;  // with their times
+        Result<RunReport> report;
+        std::optional<BuildInfo> kernels;  // with their times, if it could be run
     };
     const QString doing = options.backend == Backend::Reference ? tr("Running in the reference interpreter")
-                          : options.repeat > 1
-                              ? tr("Timing generated code, %1").arg(counted(options.repeat, tr("run"), tr("runs")))
-                              : tr("Running generated code");
+                          : options.repeat > 1                  ? tr("Timing generated code")
+                                                                : tr("Running generated code");
     ask<Ran>(
         Lane::Executions, QStringLiteral("run"), doing,
         [run, options](Source& source, const Progress& progress) -> Result<Ran> {
-            Ran ran;
-            CT_TRY(ran.report, source.run(run, options, progress));
+            Ran ran{source.run(run, options, progress), {}};
+            if (!ran.report && (progress.cancelled() || ran.report.error().code == ErrorCode::Cancelled))
+                return ran.report.error();
             if (options.backend == Backend::Reference || !options.valuesFile.empty()) return ran;
-            CT_TRY(ran.kernels, source.build(run, targetOf(options.backend), progress));
+            // Kernels are there even where a run fails or takes too long.
+            if (auto built = source.build(run, targetOf(options.backend), progress)) ran.kernels = *std::move(built);
+            else if (ran.report) return built.error();
             return ran;
         },
-        [this, run](Ran done) {
+        [this, run, doing](Ran done) {
             if (done.kernels) emit timed(run, std::make_shared<const BuildInfo>(std::move(*done.kernels)));
-            emit ran(run, std::make_shared<const RunReport>(std::move(done.report)));
+            if (!done.report) return fail(done.report.error(), doing);
+            emit ran(run, std::make_shared<const RunReport>(*std::move(done.report)));
         });
 }
 
@@ -126,7 +129,12 @@ void SessionController::exportProgram(RunId run, const ExportOptions& options) {
                          tr("Exported to %1: %2, %3")
                              .arg(folder, QString::fromStdString(report.library),
                                   counted(static_cast<qsizetype>(report.files.size()), tr("file"), tr("files"))));
-            emit message(tr("Library, header, weights and main.c written to %1").arg(folder));
+            m_log.append(LogEntry::Level::Note,
+                         tr("To build and run it: %1").arg(QString::fromStdString(report.command)));
+            emit message(
+                tr("Written to %1: library, header, weights and main.c; the log has the command that builds and "
+                   "runs it")
+                    .arg(folder));
         });
 }
 

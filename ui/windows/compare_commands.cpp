@@ -1,16 +1,16 @@
 // Comparing the current graph with another one: commands of the Debug menu.
 #include <QFileDialog>
-#include <QFileInfo>
 
 #include "ui/windows/commands.h"
 #include "ui/windows/graph_dialog.h"
 #include "ui/windows/main_window.h"
+#include "ui/windows/start_folder.h"
 
 namespace cutaway::ui {
 namespace {
 
 void chooseAndCompare(MainWindow& main, const QString& path, const std::vector<GraphSummary>& graphs) {
-    auto* dialog = new GraphDialog(graphs, QFileInfo(path).fileName(), {}, &main);
+    auto* dialog = new GraphDialog(graphs, path, {}, &main);
     dialog->setWindowTitle(MainWindow::tr("Compare with"));
     dialog->setAttribute(Qt::WA_DeleteOnClose);
     QObject::connect(dialog, &QDialog::accepted, &main, [&main, dialog, path] {
@@ -28,8 +28,8 @@ void compareWithGraph(MainWindow& main) {
 }
 
 void compareWithFile(MainWindow& main) {
-    const QString path = QFileDialog::getOpenFileName(&main, MainWindow::tr("Compare with a graph of this file"),
-                                                      QFileInfo(main.controller().path()).absolutePath());
+    const QString path = beginAt(
+        QFileDialog::getOpenFileName(&main, MainWindow::tr("Compare with a graph of this file"), startFolder()));
     if (path.isEmpty()) return;
     main.controller().graphsOf(path, [&main, path](const std::vector<GraphSummary>& graphs) {
         if (graphs.size() > 1 && graphs.front().name != "main") chooseAndCompare(main, path, graphs);

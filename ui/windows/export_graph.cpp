@@ -10,6 +10,7 @@
 #include <functional>
 
 #include "ui/windows/legend.h"
+#include "ui/windows/start_folder.h"
 
 namespace cutaway::ui {
 namespace {
@@ -191,8 +192,9 @@ QString askForFile(QWidget* parent, const QString& title, const QString& name, c
     };
     QObject::connect(&dialog, &QFileDialog::filterSelected, &dialog, follow);
     follow(filters.value(0));
+    dialog.setDirectory(startFolder());
     dialog.selectFile(name + QChar('.') + dialog.defaultSuffix());
-    return dialog.exec() == QDialog::Accepted ? dialog.selectedFiles().value(0) : QString();
+    return dialog.exec() == QDialog::Accepted ? beginAt(dialog.selectedFiles().value(0)) : QString();
 }
 
 Result<void> exportGraph(const GraphScene& scene, GraphMode mode, const PictureMarks& marks, const QPalette& palette,

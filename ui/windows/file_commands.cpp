@@ -13,6 +13,7 @@
 #include "ui/windows/graph_dialog.h"
 #include "ui/windows/graph_window.h"
 #include "ui/windows/main_window.h"
+#include "ui/windows/start_folder.h"
 
 namespace cutaway::ui {
 
@@ -22,14 +23,16 @@ QString needsModel(MainWindow& main) {
 
 void chooseFile(MainWindow& main) {
     const QString last = QSettings().value(QStringLiteral("recent")).toStringList().value(0);
-    const QString path =
-        QFileDialog::getOpenFileName(&main, MainWindow::tr("Open a model or graph"), QFileInfo(last).absolutePath(),
-                                     MainWindow::tr("Models and graphs (*.pt2 *.py *.txt *.log *.pt);;All files (*)"));
+    const QString from = main.controller().model() || last.isEmpty() ? startFolder() : QFileInfo(last).absolutePath();
+    const QString path = beginAt(
+        QFileDialog::getOpenFileName(&main, MainWindow::tr("Open a model or graph"), from,
+                                     MainWindow::tr("Models and graphs (*.pt2 *.py *.txt *.log *.pt);;All files (*)")));
     if (!path.isEmpty()) main.open(path);
 }
 
 void chooseFolder(MainWindow& main) {
-    const QString path = QFileDialog::getExistingDirectory(&main, MainWindow::tr("Open a debug folder"));
+    const QString path =
+        beginAt(QFileDialog::getExistingDirectory(&main, MainWindow::tr("Open a debug folder"), startFolder()));
     if (!path.isEmpty()) main.open(path);
 }
 
@@ -44,6 +47,7 @@ class FolderDialog : public QFileDialog {
         setFileMode(QFileDialog::AnyFile);
         setFilter(QDir::AllDirs | QDir::NoDotAndDotDot);
         setAcceptMode(QFileDialog::AcceptSave);
+        setDirectory(startFolder());
     }
 
   protected:
@@ -54,13 +58,12 @@ class FolderDialog : public QFileDialog {
 
 QString askForNewFolder(MainWindow& main, const QString& title) {
     FolderDialog dialog(&main, title);
-    return dialog.exec() == QDialog::Accepted ? dialog.selectedFiles().value(0) : QString();
+    return dialog.exec() == QDialog::Accepted ? beginAt(dialog.selectedFiles().value(0)) : QString();
 }
 
 void chooseGraph(MainWindow& main) {
     SessionController& controller = main.controller();
-    auto* dialog =
-        new GraphDialog(controller.graphs(), QFileInfo(controller.path()).fileName(), controller.graph(), &main);
+    auto* dialog = new GraphDialog(controller.graphs(), controller.path(), controller.graph(), &main);
     dialog->setAttribute(Qt::WA_DeleteOnClose);
     QObject::connect(dialog, &QDialog::accepted, &main, [&main, dialog, path = controller.path()] {
         if (!dialog->graph().isEmpty() && dialog->graph() != main.controller().graph())
@@ -161,6 +164,7 @@ void exportLibrary(MainWindow& main) {
     if (!run) return;
     ExportFolderDialog dialog(&main);
     if (dialog.exec() != QDialog::Accepted || dialog.selectedFiles().isEmpty()) return;
+    beginAt(dialog.selectedFiles().value(0));
     main.controller().exportProgram(*run, dialog.options());
 }
 

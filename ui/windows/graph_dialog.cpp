@@ -1,7 +1,10 @@
 #include "ui/windows/graph_dialog.h"
 
+#include <QCoreApplication>
 #include <QDialogButtonBox>
+#include <QFileInfo>
 #include <QHeaderView>
+#include <QKeyEvent>
 #include <QLabel>
 #include <QLineEdit>
 #include <QPushButton>
@@ -37,7 +40,7 @@ QString mostFrequent(const GraphSummary& graph) {
 
 }  // namespace
 
-GraphDialog::GraphDialog(const std::vector<GraphSummary>& graphs, const QString& file, const QString& current,
+GraphDialog::GraphDialog(const std::vector<GraphSummary>& graphs, const QString& path, const QString& current,
                          QWidget* parent)
     : QDialog(parent), m_filter(new QLineEdit), m_list(new QTreeWidget) {
     setObjectName(QStringLiteral("graphDialog"));
@@ -51,10 +54,11 @@ GraphDialog::GraphDialog(const std::vector<GraphSummary>& graphs, const QString&
     m_list->setAccessibleName(tr("Graphs"));
     m_list->setHeaderLabels(
         {tr("Graph"), tr("Nodes"), tr("Ops"), tr("Inputs"), tr("Outputs"), tr("Most frequent ops")});
-    // Graphs in folders are named by their paths, which begin alike.
+    // Graphs of a folder are named by their paths, which begin alike. Other names are names.
+    const QFileInfo file(path);
     QStringList names;
     for (const GraphSummary& graph : graphs) names << QString::fromStdString(graph.name);
-    const QString folders = sharedFolders(names);
+    const QString folders = file.isDir() ? sharedFolders(names) : QString();
     for (size_t i = 0; i < graphs.size(); ++i) {
         const GraphSummary& graph = graphs[i];
         int ops = 0;
@@ -82,7 +86,7 @@ GraphDialog::GraphDialog(const std::vector<GraphSummary>& graphs, const QString&
     });
     auto* column = new QVBoxLayout(this);
     auto* what = new QLabel(tr("%1 holds %2. Which one do you want to look at?")
-                                .arg(file + (folders.isEmpty() ? QString() : QChar('/') + folders),
+                                .arg(file.fileName() + (folders.isEmpty() ? QString() : QChar('/') + folders),
                                      counted(static_cast<qsizetype>(graphs.size()), tr("graph"), tr("graphs"))));
     what->setWordWrap(true);
     what->setTextFormat(Qt::PlainText);
@@ -91,7 +95,20 @@ GraphDialog::GraphDialog(const std::vector<GraphSummary>& graphs, const QString&
     column->addWidget(m_list, 1);
     column->addWidget(buttons);
     resize(820, 420);
-    m_list->setFocus();
+    m_filter->installEventFilter(this);
+    m_filter->setFocus();
+}
+
+/// What is typed filters the list, and the keys that do not type go through it.
+bool GraphDialog::eventFilter(QObject* watched, QEvent* event) {
+    if (event->type() == QEvent::KeyPress) {
+        constexpr int kListKeys[] = {Qt::Key_Up, Qt::Key_Down, Qt::Key_PageUp, Qt::Key_PageDown};
+        if (std::ranges::count(kListKeys, static_cast<QKeyEvent*>(event)->key()) > 0) {
+            QCoreApplication::sendEvent(m_list, event);
+            return true;
+        }
+    }
+    return QDialog::eventFilter(watched, event);
 }
 
 QString GraphDialog::graph() const {

@@ -14,11 +14,14 @@ class GraphDialog : public QDialog {
     Q_OBJECT
 
   public:
-    /// `file` for the title; `current`: the graph that is open.
-    GraphDialog(const std::vector<GraphSummary>& graphs, const QString& file, const QString& current,
+    /// `path`: of the file or folder that holds them; `current`: the graph that is open.
+    GraphDialog(const std::vector<GraphSummary>& graphs, const QString& path, const QString& current,
                 QWidget* parent = nullptr);
     /// The chosen one; empty if nothing is chosen.
     QString graph() const;
+
+  protected:
+    bool eventFilter(QObject* watched, QEvent* event) override;
 
   private:
     void filter(const QString& text);

@@ -9,6 +9,7 @@
 #include <QVBoxLayout>
 #include <algorithm>
 
+#include "ui/models/results_model.h"
 #include "ui/models/units.h"
 #include "ui/models/words.h"
 #include "ui/windows/code_view.h"
@@ -56,6 +57,11 @@ KernelsWindow::KernelsWindow(const WindowRow& tableRow, const WindowParts& parts
             [this, &controller = parts.controller](RunId run, const std::shared_ptr<const BuildInfo>& info) {
                 listKernels(*info, controller.runOf(run) ? controller.runOf(run)->title() : QString());
             });
+    connect(&parts.controller, &SessionController::ran, this,
+            [this](RunId, const std::shared_ptr<const RunReport>& report) {
+                if (report->repeats > 1 && m_kernels.microseconds() > 0)
+                    m_summary->setText(tr("%1 · a run: %2").arg(m_said, timesText(*report)));
+            });
     connect(&parts.controller, &SessionController::modelOpened, this, &KernelsWindow::clear);
     connect(&parts.selection, &Selection::nodeChanged, this, [this](NodeKey node) {
         const auto* shown = static_cast<const QSortFilterProxyModel*>(m_table->model());
@@ -90,8 +96,9 @@ void KernelsWindow::listKernels(const BuildInfo& info, const QString& run) {
                      info.compileSeconds > 0 ? tr("compiled in %1").arg(durationText(info.compileSeconds * 1000))
                                              : tr("kernels from the cache")};
     if (m_kernels.microseconds() > 0)
-        said << tr("all kernels together %1").arg(durationText(m_kernels.microseconds() / 1000));
-    m_summary->setText(said.join(QStringLiteral(" · ")));
+        said << tr("medians of kernels together %1").arg(durationText(m_kernels.microseconds() / 1000));
+    m_said = said.join(QStringLiteral(" · "));
+    m_summary->setText(m_said);
     m_compileLog->setCode(info.compileLog.empty() ? tr("// The compiler printed no messages.")
                                                   : QString::fromStdString(info.compileLog));
     m_source->setCode(QString::fromStdString(info.source));

@@ -36,6 +36,7 @@ class KernelsWindow : public Window {
 
     Selection& m_selection;
     KernelsModel& m_kernels;  // a child, not a member: the view still asks it while this window closes
+    QString m_said;           // of the kernels, in the summary
     QLabel* m_summary;
     QTableView* m_table;
     Columns* m_columns;  // those of times are there when there are some

@@ -4,11 +4,16 @@
 #include <QFileDialog>
 #include <QPdfWriter>
 #include <QPushButton>
+#include <QScreen>
+#include <QScrollBar>
 #include <QTextBrowser>
 #include <QTextDocument>
 #include <QVBoxLayout>
+#include <algorithm>
+#include <cmath>
 
 #include "ui/windows/menu_actions.h"
+#include "ui/windows/start_folder.h"
 #include "ui/windows/window_table.h"
 
 namespace cutaway::ui {
@@ -59,8 +64,9 @@ QString table(const QVector<Group>& groups) {
 
 }  // namespace
 
-QString keysPage(const QMenuBar& menus) {
+QString keysPage(const QMenuBar& menus, bool twoColumns) {
     const QVector<Group> groups = groupsOf(menus);
+    if (!twoColumns) return table(groups);
     qsizetype rows = 0, above = 0, split = 0;
     for (const Group& group : groups) rows += group.rows.size() + 2;
     for (; split < groups.size() && above * 2 < rows; ++split) above += groups[split].rows.size() + 2;
@@ -78,8 +84,8 @@ KeysDialog::KeysDialog(const QMenuBar& menus, QWidget* parent) : QDialog(parent)
     QPushButton* save = buttons->addButton(tr("Save as &PDF…"), QDialogButtonBox::ActionRole);
     save->setToolTip(tr("One page to print"));
     connect(save, &QPushButton::clicked, this, [this, page] {
-        const QString path = QFileDialog::getSaveFileName(this, tr("Save the keys"), QStringLiteral("cutaway-keys.pdf"),
-                                                          tr("PDF (*.pdf)"));
+        const QString path = beginAt(QFileDialog::getSaveFileName(
+            this, tr("Save the keys"), startFolder() + QStringLiteral("/cutaway-keys.pdf"), tr("PDF (*.pdf)")));
         if (path.isEmpty()) return;
         QPdfWriter writer(path);
         writer.setTitle(tr("Cutaway: keys"));
@@ -89,7 +95,17 @@ KeysDialog::KeysDialog(const QMenuBar& menus, QWidget* parent) : QDialog(parent)
     auto* column = new QVBoxLayout(this);
     column->addWidget(page, 1);
     column->addWidget(buttons);
-    resize(fontMetrics().averageCharWidth() * 110, fontMetrics().lineSpacing() * 42);
+    // As wide as its lines, which do not wrap, if the screen is.
+    const auto needed = [page] {
+        page->document()->setTextWidth(-1);
+        return static_cast<int>(std::ceil(page->document()->idealWidth())) +
+               page->verticalScrollBar()->sizeHint().width();
+    };
+    const QMargins around = column->contentsMargins();
+    const int most = this->screen()->availableGeometry().width() - around.left() - around.right();
+    if (needed() > most) page->setHtml(keysPage(menus, false));
+    page->setMinimumWidth(std::min(needed(), most));
+    resize(minimumSizeHint().width(), fontMetrics().lineSpacing() * 42);
 }
 
 }  // namespace cutaway::ui

@@ -6,8 +6,8 @@ class QMenuBar;
 
 namespace cutaway::ui {
 
-/// The page as rich text, in two columns of groups.
-QString keysPage(const QMenuBar& menus);
+/// The page as rich text, in two columns of groups or in one.
+QString keysPage(const QMenuBar& menus, bool twoColumns = true);
 
 class KeysDialog : public QDialog {
     Q_OBJECT

@@ -13,6 +13,7 @@
 #include <QTextBlock>
 #include <QVBoxLayout>
 
+#include "ui/graph/graph_colors.h"
 #include "ui/models/words.h"
 #include "ui/windows/code_view.h"
 #include "ui/windows/columns.h"
@@ -68,6 +69,10 @@ QWidget* LoopsWindow::makePlan() {
     m_plan->setFont(QFontDatabase::systemFont(QFontDatabase::FixedFont));
     m_plan->setLineWrapMode(QPlainTextEdit::NoWrap);
     m_plan->setTabChangesFocus(true);
+    m_plan->setToolTip(
+        tr("A plan has lines, in any order:\norder x0 x1\nvectors rows 16 (or walks 16, or nothing)\njam 4\n"
+           "block 4096\nwalk r0 r1 chains 4 (or stores: walk s0)\nkeep r1\nahead 1\nparts 8\n"
+           "tile x0 16 (or: tile x0 16 direct)\nindices 32\natomic\n# a remark"));
     m_plan->installEventFilter(this);
     m_check->setToolTip(tr("Whether the plan computes this kernel; shows its loops and its C++"));
     m_run->setToolTip(tr("Run the compiled graph as it was planned and by this plan, and compare (Ctrl+Enter)"));
@@ -310,20 +315,43 @@ void LoopsWindow::showState() {
     m_run->setText(running ? tr("Stop (Esc)") : tr("Run Both Plans"));
     m_run->setEnabled(some);
     m_restore->setEnabled(some && !running && m_plan->toPlainText() != m_chosenPlan);
-    m_result->setText(m_looks.said());
-    m_result->setVisible(!m_looks.said().isEmpty());
-    if (sender() == &m_looks && m_looks.isWrong()) markLine(m_looks.said());
+    if (sender() != m_plan) showSaid();
     emit activityChanged();
 }
 
-/// The line of the plan that an error names.
-void LoopsWindow::markLine(const QString& error) {
-    static const QRegularExpression kLine(QStringLiteral("^line (\\d+): "));
-    const auto named = kLine.match(error);
-    if (!named.hasMatch()) return;
-    QTextCursor cursor(m_plan->document()->findBlockByNumber(named.captured(1).toInt() - 1));
+/// What was said of the plan; what is wrong with it in red, and its line marked.
+void LoopsWindow::showSaid() {
+    const bool wrong = m_looks.isWrong();
+    QString said = m_looks.said();
+    static const QRegularExpression kWhose(QStringLiteral("^the plan of \\w+: "));
+    if (wrong) said.remove(kWhose);
+    const int line = wrong ? wrongLine() : -1;
+    if (line >= 0 && !said.startsWith(QStringLiteral("line "))) said = tr("line %1: %2").arg(line + 1).arg(said);
+    QPalette own = palette();
+    if (wrong) own.setColor(QPalette::WindowText, GraphColors::of(own)[Change::Removed].line);
+    m_result->setPalette(own);
+    m_result->setText(said);
+    m_result->setVisible(!said.isEmpty());
+    if (line < 0) return;
+    QTextCursor cursor(m_plan->document()->findBlockByNumber(line));
     cursor.movePosition(QTextCursor::EndOfBlock, QTextCursor::KeepAnchor);
     m_plan->setTextCursor(cursor);
+}
+
+/// The line that the error names by its number, or by its first word: "vectors rows 8" where vectors have 16 lanes. -1:
+/// none.
+int LoopsWindow::wrongLine() const {
+    static const QRegularExpression kLine(QStringLiteral("^line (\\d+): ")), kWord(QStringLiteral("\\w+"));
+    if (const auto named = kLine.match(m_looks.said()); named.hasMatch()) return named.captured(1).toInt() - 1;
+    for (auto word = kWord.globalMatch(m_looks.said()); word.hasNext();) {
+        const QString said = word.next().captured();
+        for (int line = 0; line < m_plan->document()->blockCount(); ++line) {
+            const QString first =
+                m_plan->document()->findBlockByNumber(line).text().trimmed().section(QChar(' '), 0, 0);
+            if (!first.isEmpty() && first != QLatin1String("#") && said.startsWith(first)) return line;
+        }
+    }
+    return -1;
 }
 
 bool LoopsWindow::eventFilter(QObject* watched, QEvent* event) {

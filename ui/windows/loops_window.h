@@ -50,7 +50,8 @@ class LoopsWindow : public Window {
     void showState();
     void showNode(NodeKey node);
     void chooseRow();
-    void markLine(const QString& error);
+    int wrongLine() const;
+    void showSaid();
     // loops_lines.cpp
     const KernelCall* callOnShow() const;
     void markNode();

@@ -4,6 +4,7 @@
 #include <QClipboard>
 #include <QHeaderView>
 #include <QLabel>
+#include <QPlainTextEdit>
 #include <QPushButton>
 #include <QShortcut>
 #include <QStackedWidget>
@@ -24,6 +25,7 @@ NodeWindow::NodeWindow(const WindowRow& tableRow, const WindowParts& parts)
       m_title(new ElidedLabel),
       m_empty(new QLabel),
       m_tree(new QTreeView),
+      m_whole(new QPlainTextEdit),
       m_define(new QPushButton(tr("&Define This Operator…"))),
       m_pages(new QStackedWidget) {
     m_tree->setModel(&m_model);
@@ -43,7 +45,14 @@ NodeWindow::NodeWindow(const WindowRow& tableRow, const WindowParts& parts)
     column->setContentsMargins(4, 6, 4, 4);
     column->addWidget(m_title);
     column->addWidget(m_tree, 1);
+    column->addWidget(m_whole);
     column->addWidget(m_define);
+    constexpr int kLines = 5;
+    m_whole->setReadOnly(true);
+    m_whole->setTabChangesFocus(true);
+    m_whole->setAccessibleName(tr("The whole of the chosen value"));
+    m_whole->setMaximumHeight(kLines * m_whole->fontMetrics().lineSpacing() + 2 * m_whole->frameWidth() + 8);
+    m_whole->hide();
     m_define->setToolTip(tr("Says what the operator computes, so that the graph can be compiled and run"));
     connect(m_define, &QPushButton::clicked, this, &NodeWindow::define);
     m_pages->addWidget(m_empty);
@@ -53,6 +62,8 @@ NodeWindow::NodeWindow(const WindowRow& tableRow, const WindowParts& parts)
     showFacts({});
 
     connect(m_tree, &QTreeView::activated, this, &NodeWindow::go);
+    connect(m_tree->selectionModel(), &QItemSelectionModel::currentChanged, this, &NodeWindow::showWhole);
+    connect(&m_model, &QAbstractItemModel::modelReset, m_whole, &QWidget::hide);
     connect(&parts.controller, &SessionController::nodeShown, this,
             [this](const std::shared_ptr<const NodeFacts>& facts) { showFacts(*facts); });
     auto* copy = new QShortcut(QKeySequence::Copy, m_tree);
@@ -78,6 +89,14 @@ void NodeWindow::showFacts(const NodeFacts& facts) {
     const NodeInfo& node = facts.after ? facts.after->node : facts.before->node;
     m_title->setText(QString::fromStdString(node.name + (node.op.empty() ? "" : "  " + node.op)));
     m_tree->expandToDepth(0);
+}
+
+/// Of a row whose value is cut.
+void NodeWindow::showWhole(const QModelIndex& row) {
+    const QString value = row.siblingAtColumn(1).data(Qt::ToolTipRole).toString();
+    const int room = m_tree->columnWidth(1) - 2 * m_tree->fontMetrics().averageCharWidth();
+    m_whole->setPlainText(value);
+    m_whole->setVisible(m_tree->fontMetrics().horizontalAdvance(value) > room || value.contains(QChar('\n')));
 }
 
 /// In a narrow window the values get the larger part.

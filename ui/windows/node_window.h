@@ -5,6 +5,7 @@
 #include "ui/windows/window.h"
 
 class QLabel;
+class QPlainTextEdit;
 class QPushButton;
 class QStackedWidget;
 class QTreeView;
@@ -21,6 +22,7 @@ class NodeWindow : public Window {
 
   private:
     void showFacts(const NodeFacts& facts);
+    void showWhole(const QModelIndex& row);
     void go(const QModelIndex& at);
     void goToLife(int step);
     void define();
@@ -32,7 +34,8 @@ class NodeWindow : public Window {
     ElidedLabel* m_title;
     QLabel* m_empty;
     QTreeView* m_tree;
-    QPushButton* m_define;  // of an operator that no table knows
+    QPlainTextEdit* m_whole;  // of a value that its column cuts
+    QPushButton* m_define;    // of an operator that no table knows
     QString m_definition;
     QStackedWidget* m_pages;
 };

@@ -199,6 +199,11 @@ void NumericsWindow::stopActivity() { m_runs.stop(); }
 void NumericsWindow::showState() {
     const auto& result = m_runs.result();
     if (result) fitColumns(*m_table);
+    if (result && !m_ended && result->firstDivergent) {  // the list does not stand at what is equal
+        const int row = m_model.rowOf(result->nodes[*result->firstDivergent].node);
+        m_table->scrollTo(m_sorted->mapFromSource(m_model.index(row, 0)), QAbstractItemView::PositionAtCenter);
+    }
+    m_ended = result.has_value();
     const Run* run = m_selection.hasPlace() ? m_controller.runOf(m_selection.place().run) : nullptr;
     const bool place = run != nullptr, trains = place && run->options.mode == Mode::Training;
     m_start->setText(m_runs.isRunning() ? tr("S&top (Esc)") : tr("&Compare Values"));

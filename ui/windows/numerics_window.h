@@ -63,6 +63,7 @@ class NumericsWindow : public Window {
     Columns* m_columns = nullptr;
     ValueView* m_view;
     QSplitter* m_areas;
+    bool m_ended = false;      // the comparison on show is whole
     bool m_following = false;  // the table shows what is current elsewhere
     int m_listing = 0;
     JobQueue m_lists;  // last, so that its thread ends first

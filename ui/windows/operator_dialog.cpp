@@ -10,6 +10,8 @@
 #include <QPushButton>
 #include <QSettings>
 
+#include "ui/windows/start_folder.h"
+
 namespace cutaway::ui {
 namespace {
 
@@ -50,8 +52,8 @@ OperatorDialog::OperatorDialog(QWidget* parent)
     connect(m_buttons, &QDialogButtonBox::rejected, this, &QDialog::reject);
     connect(m_op, &QLineEdit::textChanged, this, &OperatorDialog::follow);
     connect(choose, &QPushButton::clicked, this, [this] {
-        const QString path = QFileDialog::getOpenFileName(this, tr("The call's tensors"), {},
-                                                          tr("Tensors (*.safetensors);;All files (*)"));
+        const QString path = beginAt(QFileDialog::getOpenFileName(this, tr("The call's tensors"), startFolder(),
+                                                                  tr("Tensors (*.safetensors);;All files (*)")));
         if (!path.isEmpty()) m_inputs->setText(path);
     });
     follow();

@@ -12,6 +12,7 @@
 #include "ui/models/words.h"
 #include "ui/session/ask_queue.h"
 #include "ui/windows/code_view.h"
+#include "ui/windows/start_folder.h"
 #include "ui/windows/tables.h"
 
 namespace cutaway::ui {
@@ -69,12 +70,13 @@ PackageWindow::PackageWindow(const WindowRow& tableRow, const WindowParts& parts
 }
 
 void PackageWindow::askFile() {
-    const QString path = QFileDialog::getOpenFileName(this, tr("Open a package of AOTInductor"), {},
-                                                      tr("Packages (*.pt2);;All files (*)"));
+    const QString path = beginAt(QFileDialog::getOpenFileName(this, tr("Open a package of AOTInductor"), startFolder(),
+                                                              tr("Packages (*.pt2);;All files (*)")));
     if (!path.isEmpty()) open(path);
 }
 void PackageWindow::askFolder() {
-    const QString path = QFileDialog::getExistingDirectory(this, tr("Open the folder of a package"));
+    const QString path =
+        beginAt(QFileDialog::getExistingDirectory(this, tr("Open the folder of a package"), startFolder()));
     if (!path.isEmpty()) open(path);
 }
 

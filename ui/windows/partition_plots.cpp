@@ -38,6 +38,7 @@ void PartitionWindow::showCurve(const BudgetCurve& curve) {
     m_byNodes = std::all_of(m_points.begin(), m_points.end(),
                             [](const BudgetPoint& point) { return point.recomputedRuntime == 0; });
     Plot plot;
+    plot.cornered = true;  // between two budgets that differ all save as one of them does
     plot.up = tr("Activations saved");
     plot.across = m_byNodes ? tr("nodes computed again") : tr("estimated cost of computing again");
     int64_t most = 0;

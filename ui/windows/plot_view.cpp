@@ -160,7 +160,7 @@ void PlotView::paintLine(QPainter& painter) const {
     for (int i = 0; i < static_cast<int>(m_plot.points.size()); ++i) {
         const QPointF at = positionOf(i);
         if (i == 0) line.moveTo(at);
-        else if (m_plot.stepped) line.lineTo(at.x(), line.currentPosition().y());
+        else if (m_plot.stepped || m_plot.cornered) line.lineTo(at.x(), line.currentPosition().y());
         line.lineTo(at);
     }
     if (m_plot.stepped) {
@@ -188,6 +188,7 @@ void PlotView::paintLine(QPainter& painter) const {
 
 void PlotView::paintMarks(QPainter& painter) const {
     const GraphColors colors = GraphColors::of(palette());
+    std::vector<QRectF> taken;
     for (const PlotMark& mark : m_marks) {
         const QPointF at = toWidget(mark.x, mark.y);
         painter.setPen(QPen(colors.saved, 2));
@@ -197,9 +198,13 @@ void PlotView::paintMarks(QPainter& painter) const {
         // Beside the dot, on the side that has room.
         const bool leftwards = at.x() + wide + 12 > area().right();
         const double y = std::clamp(at.y() - high / 2, area().top(), area().bottom() - high);
+        QRectF name(leftwards ? at.x() - wide - 9 : at.x() + 9, y, wide + 2, high);
+        for (const QRectF& other : taken)
+            if (name.intersects(other))
+                name.moveTop(other.bottom() + high <= area().bottom() ? other.bottom() : other.top() - high);
+        taken.push_back(name);
         painter.setPen(palette().color(QPalette::Text));
-        painter.drawText(QRectF(leftwards ? at.x() - wide - 9 : at.x() + 9, y, wide + 2, high), Qt::AlignLeft,
-                         mark.name);
+        painter.drawText(name, Qt::AlignLeft, mark.name);
     }
     for (const int point : {m_current, m_hovered}) {
         if (point < 0 || point >= static_cast<int>(m_plot.points.size())) continue;

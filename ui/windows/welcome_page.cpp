@@ -11,6 +11,7 @@
 #include <QVBoxLayout>
 #include <algorithm>
 
+#include "ui/models/words.h"
 #include "ui/session/known_files.h"
 #include "ui/windows/icons.h"
 #include "ui/windows/link_button.h"
@@ -255,7 +256,7 @@ void WelcomePage::fillRecent() {
         auto* button = new LinkButton(iconNamed(!file.problem.isEmpty() ? QStringLiteral("missing")
                                                 : info.isDir()          ? QStringLiteral("open-folder")
                                                                         : QStringLiteral("file")),
-                                      info.fileName(), more.join(QStringLiteral(" · ")), Qt::ElideMiddle);
+                                      shortPath(file.path), more.join(QStringLiteral(" · ")), Qt::ElideMiddle);
         button->setProperty("path", file.path);
         button->setEnabled(file.problem.isEmpty());
         auto* remove = new QToolButton;
