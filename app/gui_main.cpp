@@ -14,7 +14,6 @@
 #include "app/guarded_application.h"
 #include "app/start_timer.h"
 #include "app/step_timer.h"
-#include "cutaway/backends.h"
 #include "cutaway/jobs.h"
 #include "cutaway/program.h"
 #include "cutaway/step_key.h"
@@ -24,6 +23,7 @@
 #include "ui/windows/graph_window.h"
 #include "ui/windows/icons.h"
 #include "ui/windows/main_window.h"
+#include "ui/windows/run_dialogs.h"
 #include "ui/windows/steps_window.h"
 #include "ui/windows/text_window.h"
 #include "ui/windows/theme.h"
@@ -98,10 +98,7 @@ class Guide : public QObject {
             if (found->rewrites.value_or(0) > 0) m_window.stepper().toRewrite(*found->rewrites);
         } else if (m_state == 2 && m_order.kernels && !m_window.controller().runs().empty()) {
             const Run& run = m_window.controller().runs().back();
-            RunOptions options;
-            options.backend = compiledBackend(run.options.target);
-            options.repeat = 20;
-            m_window.controller().run(run.id, options);
+            m_window.controller().run(run.id, timingOptions(run.options.target, {}));
             m_window.controller().build(run.id, run.options.target);  // after it: the kernels then have their times
         } else if (m_state == 3) {
             if (m_order.list) return printSteps();

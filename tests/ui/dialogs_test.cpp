@@ -14,14 +14,15 @@
 #include <QtTest>
 #include <set>
 
+#include "cutaway/settings.h"
 #include "tests/support/paths.h"
 #include "tests/support/suites.h"
 #include "tests/ui/patience.h"
 #include "ui/models/explain_model.h"
+#include "ui/session/kept_requests.h"
 #include "ui/session/session_controller.h"
 #include "ui/windows/compile_dialog.h"
 #include "ui/windows/graph_dialog.h"
-#include "ui/windows/request_form.h"
 #include "ui/windows/run_dialogs.h"
 
 using namespace cutaway;
@@ -467,10 +468,13 @@ class DialogsTest : public QObject {
         QSignalSpy asked(m_controller.get(), &SessionController::severalGraphs);
         m_controller->open(folder.path());
         QTRY_COMPARE_WITH_TIMEOUT(asked.size(), 1, testing::kEnginePatience);
-        GraphDialog dialog(m_controller->graphs(), "folder", m_controller->graph());
+        GraphDialog dialog(m_controller->graphs(), folder.path(), m_controller->graph());
         auto* list = dialog.findChild<QTreeWidget*>();
         QCOMPARE(list->topLevelItemCount(), 2);
         QVERIFY(list->topLevelItem(1)->text(5).contains("aten.cos.default"));
+        // Names of graphs in one file are whole: "0/" is no folder.
+        GraphDialog trace({{"0/0 dynamo", 1, 1, 1, {}}, {"0/1 dynamo", 1, 1, 1, {}}}, "sample.log", {});
+        QCOMPARE(trace.findChild<QTreeWidget*>()->topLevelItem(1)->text(0), "0/1 dynamo");
         QVERIFY(list->topLevelItem(0)->text(1).toInt() < list->topLevelItem(1)->text(1).toInt());
         list->setCurrentItem(list->topLevelItem(1));
         m_controller->open(folder.path(), dialog.graph());

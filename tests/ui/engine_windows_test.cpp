@@ -17,6 +17,7 @@
 #include "tests/ui/session_window_fixture.h"
 #include "tests/ui/tree_text.h"
 #include "ui/models/text_model.h"
+#include "ui/session/kept_requests.h"
 #include "ui/session/source.h"
 #include "ui/session/stepper.h"
 #include "ui/windows/compile_dialog.h"
@@ -26,7 +27,6 @@
 #include "ui/windows/menu_actions.h"
 #include "ui/windows/node_window.h"
 #include "ui/windows/problem_bar.h"
-#include "ui/windows/request_form.h"
 #include "ui/windows/rewrite_bar.h"
 #include "ui/windows/steps_window.h"
 #include "ui/windows/text_window.h"
@@ -161,6 +161,31 @@ class EngineWindowsTest : public QObject, testing::SessionWindowFixture {
         back.prepend(first);
         QCOMPARE(back, there);
         QTRY_VERIFY_WITH_TIMEOUT(m_main->isSettled(), testing::kEnginePatience);
+    }
+
+    /// However many they are: those on the screen have all the room.
+    void rewritesAreNotCut() {
+        QByteArray body, last = "x";
+        constexpr int kClones = 620;
+        for (int i = 0; i < kClones; ++i) {
+            const QByteArray name = "c" + QByteArray::number(i);
+            body += "    " + name + " = torch.ops.aten.clone.default(" + last + ")\n";
+            last = name;
+        }
+        open(write("clones.py", "def forward(x: \"f32[2]\"):\n" + body + "    return (" + last + ",)\n"));
+        auto& steps = m_main->get<StepsWindow>();
+        auto* tree = steps.findChild<QTreeView*>();
+        const auto& all = m_main->controller().runs()[0].steps;
+        const auto many =
+            std::find_if(all.begin(), all.end(), [](const StepInfo& step) { return step.rewrites > kClones - 10; });
+        QVERIFY(many != all.end());
+        m_main->selection().setPlace({m_main->controller().runs()[0].id, many->index, many->rewrites - 1});
+        QTRY_VERIFY_WITH_TIMEOUT(m_main->isSettled(), testing::kEnginePatience);
+        const QModelIndex row = tree->currentIndex();
+        QVERIFY(row.row() > 500);
+        QTRY_VERIFY_WITH_TIMEOUT(tree->isFirstColumnSpanned(row.row(), row.parent()), testing::kPatience);
+        tree->scrollTo(row.parent());
+        QTRY_VERIFY_WITH_TIMEOUT(tree->isFirstColumnSpanned(0, row.parent()), testing::kPatience);
     }
 
     void whatIsClosedIsGone() {

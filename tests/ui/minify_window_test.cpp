@@ -16,6 +16,7 @@
 #include "tests/ui/patience.h"
 #include "tests/ui/session_window_fixture.h"
 #include "ui/graph/graph_view.h"
+#include "ui/session/kept_requests.h"
 #include "ui/windows/main_window.h"
 #include "ui/windows/menu_actions.h"
 #include "ui/windows/minify_settings.h"
@@ -83,6 +84,32 @@ class MinifyWindowTest : public QObject, testing::SessionWindowFixture {
         button("Open Result")->click();
         QTRY_VERIFY_WITH_TIMEOUT(controller().path() != before && m_main->isSettled(), testing::kEnginePatience);
         QVERIFY(controller().path().endsWith("graph.py"));
+    }
+
+    /// The result compiles as it fails, has a folder of its own to minify into, and the model is one click away.
+    void theResultHasItsOptionsAndAWayBack() {
+        CompileRequest asked;
+        asked.mode = Mode::Training;
+        controller().compile(asked);
+        QTRY_VERIFY_WITH_TIMEOUT(controller().runs().size() == 1 && m_main->isSettled(), testing::kEnginePatience);
+        QVERIFY(!button("Back to"));
+        const QString before = controller().path(), key = controller().modelKey();
+        const QString folder = m_folder.filePath("theResultHasItsOptionsAndAWayBack");
+        setFault("pass:min_cut_rematerialization_partition:logic_error");
+        button("Start")->click();
+        end();
+        QVERIFY2(search().report().has_value(), qPrintable(summary()));
+        const CompileRequest needed = search().report()->request;
+        QCOMPARE(needed.mode, Mode::Training);
+        button("Open Result")->click();
+        QTRY_VERIFY_WITH_TIMEOUT(controller().path() != before && m_main->isSettled(), testing::kEnginePatience);
+        QVERIFY(rememberedRequest(controller().modelKey()) == needed);
+        QVERIFY(rememberedRequest(key) == CompileRequest());
+        for (const auto* each : window().findChildren<QLineEdit*>()) QVERIFY(each->text() != folder);
+        QVERIFY(button("Back to")->isVisibleTo(&window()));
+        button("Back to")->click();
+        QTRY_VERIFY_WITH_TIMEOUT(controller().path() == before && m_main->isSettled(), testing::kEnginePatience);
+        QVERIFY(!button("Back to")->isVisibleTo(&window()));
     }
 
     void saysThatNothingFails() {

@@ -19,6 +19,7 @@
 #include "tests/ui/tree_text.h"
 #include "ui/models/partition_model.h"
 #include "ui/models/steps_model.h"
+#include "ui/session/kept_requests.h"
 #include "ui/session/source.h"
 #include "ui/windows/export_graph.h"
 #include "ui/windows/graph_window.h"
@@ -26,7 +27,6 @@
 #include "ui/windows/menu_actions.h"
 #include "ui/windows/plot_view.h"
 #include "ui/windows/problem_bar.h"
-#include "ui/windows/request_form.h"
 #include "ui/windows/theme.h"
 
 using namespace cutaway;

@@ -3,6 +3,7 @@
 
 #include "cutaway/backends.h"
 #include "ui/models/words.h"
+#include "ui/session/kept_requests.h"
 #include "ui/session/session_ask.h"
 
 namespace cutaway::ui {
@@ -24,36 +25,13 @@ QString modeTitle(Mode mode) {
 }
 
 QString Run::title() const {
-    QString text = QObject::tr("Run %1: %2, %3")
-                       .arg(number)
-                       .arg(modeTitle(options.mode),
-                            options.target == Target::Cuda ? QStringLiteral("CUDA") : QStringLiteral("CPU"));
-    if (options.mode == Mode::Training && options.memoryBudget != 1)
-        text += QObject::tr(", memory budget %1").arg(options.memoryBudget, 0, 'g', 4);
-    if (options.freeze) text += QObject::tr(", frozen");
-    if (options.parity) text += QObject::tr(", PyTorch parity");
-    if (options.allStages) text += QObject::tr(", all stages");
-    if (!options.onlyStage.empty()) text += QObject::tr(", only %1").arg(QString::fromStdString(options.onlyStage));
-    if (!options.userRules.empty()) {
-        QStringList names;
-        for (const UserRules& rules : options.userRules) names << QString::fromStdString(rules.name);
-        text += QObject::tr(", with %1").arg(names.join(QStringLiteral(" + ")));
-    }
-    if (!options.enabledPasses.empty())
-        text += QObject::tr(", %1 on").arg(counted(static_cast<qsizetype>(options.enabledPasses.size()),
-                                                   QObject::tr("optional pass"), QObject::tr("optional passes")));
-    if (!options.moves.empty())
-        text +=
-            QObject::tr(", %1 moved")
-                .arg(counted(static_cast<qsizetype>(options.moves.size()), QObject::tr("pass"), QObject::tr("passes")));
-    if (stopped) text += QObject::tr(", stopped");
-    if (options.fuel) text += QObject::tr(", fuel %1").arg(*options.fuel);
-    const auto rulesOff = std::count_if(options.disabledPasses.begin(), options.disabledPasses.end(),
-                                        [](const std::string& name) { return name.find('/') != std::string::npos; });
-    const auto passesOff = static_cast<qsizetype>(options.disabledPasses.size()) - rulesOff;
-    if (rulesOff) text += QObject::tr(", %1 off").arg(counted(rulesOff, QObject::tr("rule"), QObject::tr("rules")));
-    if (passesOff) text += QObject::tr(", %1 off").arg(counted(passesOff, QObject::tr("pass"), QObject::tr("passes")));
-    return text;
+    QStringList words = optionWords(options);
+    const QString device = options.target == Target::Cuda ? QStringLiteral("CUDA") : QStringLiteral("CPU");
+    words.removeOne(device);
+    if (options.mode == Mode::Inference) words.prepend(modeTitle(options.mode));
+    words.insert(1, device);
+    if (stopped) words.insert(2, QObject::tr("stopped"));
+    return QObject::tr("Run %1: %2").arg(number).arg(words.join(QStringLiteral(", ")));
 }
 
 std::optional<int> Run::lastStepOf(std::string_view track) const {

@@ -18,6 +18,8 @@ struct OnBar {
     bool withText = false;
 };
 
+constexpr int kCompileGroup = 2;  // behind which the options stand
+
 struct Command {
     const char* text;         // "&Open…"
     const char* key = "";     // "Ctrl+O"
@@ -51,6 +53,8 @@ QString asRunSays(MainWindow& main);
 QString askForNewFolder(MainWindow& main, const QString& title);
 
 // What is also asked for by other means than a menu.
+void askCompile(MainWindow& main);
+void askBisect(MainWindow& main);
 void chooseFile(MainWindow& main);
 void chooseFolder(MainWindow& main);
 void chooseGraph(MainWindow& main);

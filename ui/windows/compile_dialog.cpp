@@ -14,6 +14,7 @@
 #include <algorithm>
 
 #include "cutaway/settings.h"
+#include "ui/session/kept_requests.h"
 #include "ui/windows/request_form.h"
 #include "ui/windows/rules_page.h"
 
@@ -52,6 +53,9 @@ CompileDialog::CompileDialog(Passes passes, const CompileRequest& from, QWidget*
     tabs->addTab(m_rules, tr("&Rules"));
     auto* buttons = new QDialogButtonBox(QDialogButtonBox::Ok | QDialogButtonBox::Cancel);
     buttons->button(QDialogButtonBox::Ok)->setText(tr("Compile"));
+    QPushButton* usual = buttons->addButton(tr("Use as &Default"), QDialogButtonBox::ActionRole);
+    usual->setToolTip(tr("Compile (Ctrl+B) then takes these options for all models that have none of their own."));
+    connect(usual, &QPushButton::clicked, this, &CompileDialog::makeUsual);
     connect(buttons, &QDialogButtonBox::accepted, this, &CompileDialog::accept);
     connect(buttons, &QDialogButtonBox::rejected, this, &QDialog::reject);
     m_problem->setObjectName(QStringLiteral("problem"));
@@ -188,11 +192,25 @@ QString CompileDialog::collect() {
     return {};
 }
 
-void CompileDialog::accept() {
+/// Whether what was entered is a request; else says why not.
+bool CompileDialog::check() {
     const QString problem = collect();
     m_problem->setText(QStringLiteral("✗ ") + problem);
     m_problem->setVisible(!problem.isEmpty());
-    if (!problem.isEmpty()) return;
+    return problem.isEmpty();
+}
+
+void CompileDialog::makeUsual() {
+    if (!check()) return;
+    setUsualRequest(m_options);
+    const QString words = optionWords(usualRequest()).join(QStringLiteral(", "));
+    m_problem->setText(words.isEmpty() ? tr("Models are compiled without options by default.")
+                                       : tr("Default for models without options of their own: %1.").arg(words));
+    m_problem->show();
+}
+
+void CompileDialog::accept() {
+    if (!check()) return;
     m_rules->remember();
     QDialog::accept();
 }

@@ -41,6 +41,8 @@ class CompileDialog : public QDialog {
     void replay(const PassMove& move);
     /// Why the answers cannot be used; empty if they can and `m_options` holds them.
     QString collect();
+    bool check();
+    void makeUsual();
 
     Passes m_passesOf;
     std::vector<PassInfo> m_listed;

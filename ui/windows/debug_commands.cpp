@@ -79,12 +79,16 @@ void showForwardBesideBackward(MainWindow& main) {
     if (forward && backward) main.selection().compare({{run->id, *forward, -1}, {run->id, *backward, -1}});
 }
 
+}  // namespace
+
 void askBisect(MainWindow& main) {
     const auto run = currentRun(main);
     if (!run) return;
-    BisectDialog dialog(&main);
+    BisectDialog dialog(main.controller().path(), &main);
     if (dialog.exec() == QDialog::Accepted) main.controller().bisect(*run, dialog.options());
 }
+
+namespace {
 
 void showMinify(MainWindow& main) {
     auto& window = main.get<MinifyWindow>();

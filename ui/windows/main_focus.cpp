@@ -4,6 +4,7 @@
 #include <QKeyEvent>
 #include <algorithm>
 
+#include "ui/windows/dock_tabs.h"
 #include "ui/windows/main_window.h"
 
 namespace cutaway::ui {
@@ -63,6 +64,7 @@ bool MainWindow::eventFilter(QObject* watched, QEvent* event) {
 
 /// The tab of a dock that shares its place says its name already.
 void MainWindow::updateTitleBars() {
+    m_tabs->follow();
     for (Window* dock : m_windows) {
         const QList<QDockWidget*> beside = tabifiedDockWidgets(dock);
         const bool tabbed =

@@ -10,6 +10,7 @@
 #include "ui/windows/icons.h"
 #include "ui/windows/main_window.h"
 #include "ui/windows/menu_actions.h"
+#include "ui/windows/options_chip.h"
 
 namespace cutaway::ui {
 namespace {
@@ -107,6 +108,7 @@ void MainWindow::updateCommands() {
         offer(*action, command->whyNot ? command->whyNot(*this) : QString());
         if (command->ticked) action->setChecked(command->ticked(*this));
     }
+    if (m_options) m_options->follow();
 }
 
 QToolBar* MainWindow::makeActionBar() {
@@ -125,9 +127,22 @@ QToolBar* MainWindow::makeActionBar() {
             action->setIconText(action->text().remove('&').remove(QStringLiteral("…")));
             bar->addAction(action);
         }
+        if (number == kCompileGroup) addOptionsChip(*bar);
         bar->addSeparator();
     }
     return bar;
+}
+
+void MainWindow::addOptionsChip(QToolBar& bar) {
+    m_options = new OptionsChip(*m_controller);
+    QAction* there = bar.addWidget(m_options);
+    connect(m_options, &OptionsChip::shown, there, &QAction::setVisible);
+    connect(m_options, &OptionsChip::message, this, &MainWindow::say);
+    connect(m_options, &OptionsChip::choiceWanted, this, [this] {
+        askCompile(*this);
+        updateCommands();
+    });
+    m_options->follow();
 }
 
 }  // namespace cutaway::ui

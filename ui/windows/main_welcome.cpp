@@ -1,9 +1,8 @@
 // The main window while no model is open: the welcome page in place of the windows, which come back as they were.
-#include <QToolBar>
-
 #include "ui/session/known_files.h"
 #include "ui/windows/commands.h"
 #include "ui/windows/main_window.h"
+#include "ui/windows/start_folder.h"
 #include "ui/windows/welcome_page.h"
 
 namespace cutaway::ui {
@@ -16,6 +15,7 @@ void MainWindow::makeWelcome() {
     connect(m_welcome, &WelcomePage::fileWanted, this, [this](const QString& path) { open(path); });
     connect(m_welcome, &WelcomePage::folderWanted, this, [this] { chooseFolder(*this); });
     connect(m_controller, &SessionController::modelOpened, this, [this] {
+        beginAt(m_controller->path());
         rememberFile(m_controller->path(), QString::fromStdString(m_controller->model()->format));
         if (!m_welcome->isHidden()) showWindows();
     });
@@ -32,16 +32,16 @@ void MainWindow::showWelcome() {
         window->hide();
         window->toggleViewAction()->setEnabled(!window->row().needsModel);
     }
-    if (auto* stepping = findChild<QToolBar*>(QStringLiteral("stepping"))) stepping->hide();
     m_welcome->refresh();
     m_welcome->show();
+    updateBars();
     m_welcome->setFocus();
 }
 
 void MainWindow::showWindows() {
     m_welcome->hide();
     for (Window* window : m_windows) window->toggleViewAction()->setEnabled(true);
-    restoreState(m_arrangement);
+    restoreArrangement(m_arrangement);
 }
 
 /// The arrangement of the windows, or the one that comes back when the welcome page goes.

@@ -6,7 +6,6 @@
 #include <QFileInfo>
 #include <QLabel>
 #include <QMimeData>
-#include <QPushButton>
 #include <QSettings>
 #include <QShortcut>
 #include <QStatusBar>
@@ -17,13 +16,13 @@
 #include "ui/models/words.h"
 #include "ui/windows/activity_list.h"
 #include "ui/windows/commands.h"
+#include "ui/windows/dock_tabs.h"
 #include "ui/windows/filmstrip_window.h"
 #include "ui/windows/graph_window.h"
 #include "ui/windows/loops_window.h"
 #include "ui/windows/node_window.h"
 #include "ui/windows/package_window.h"
 #include "ui/windows/problem_bar.h"
-#include "ui/windows/rewrite_bar.h"
 #include "ui/windows/steps_window.h"
 #include "ui/windows/window_table.h"
 
@@ -43,6 +42,7 @@ MainWindow::MainWindow(std::unique_ptr<Source> source, QWidget* parent)
     setAcceptDrops(true);
     setDockNestingEnabled(true);
     setTabPosition(Qt::AllDockWidgetAreas, QTabWidget::North);
+    m_tabs = new DockTabs(*this);
     makeWindows();
     makeStatusBar();
     makeMenus();
@@ -63,17 +63,21 @@ MainWindow::~MainWindow() {
 }
 
 void MainWindow::connectSession() {
-    connect(m_controller, &SessionController::problem, m_problems, &ProblemBar::showProblem);
-    connect(m_problems, &ProblemBar::goTo, m_selection, &Selection::setPlace);
     connect(m_controller, &SessionController::modelOpened, this, [this] {
         m_problems->hide();
+        updateBars();
         updateTitle();
         say(tr("Opened. Compile it with Ctrl+B."));
     });
     connect(m_controller, &SessionController::compiled, this, [this](RunId run) {
         int changed = 0;
         const Run& now = *m_controller->runOf(run);
-        for (const StepInfo& step : now.steps) changed += step.state == StepState::Changed;
+        for (const StepInfo& step : now.steps) {
+            changed += step.state == StepState::Changed;
+            if (step.state == StepState::Failed)
+                return say(tr("%1 failed after %2.")
+                               .arg(QString::fromStdString(step.name), counted(step.index, tr("pass"), tr("passes"))));
+        }
         say((changed ? tr("%1 of %2 changed the graph. F10 goes to the next change.")
                      : tr("%1 of %2 changed the graph."))
                 .arg(changed)
@@ -93,7 +97,7 @@ void MainWindow::restoreLooks() {
         restoreGeometry(settings.value(QStringLiteral("window/geometry")).toByteArray());
     else resize(1440, 900);
     if (settings.contains(QStringLiteral("window/state")))
-        restoreState(settings.value(QStringLiteral("window/state")).toByteArray());
+        restoreArrangement(settings.value(QStringLiteral("window/state")).toByteArray());
 }
 
 void MainWindow::makeWindows() {
@@ -119,41 +123,12 @@ void MainWindow::makeWindows() {
             raiseWindow(&get<FilmstripWindow>());
             get<FilmstripWindow>().showStates(places);
         });
+        connect(window, &Window::bisectWanted, this, [this] { askBisect(*this); });
         connect(window, &Window::rewritesWanted, this,
                 [this](const QString& words) { get<StepsWindow>().setFilter(words); });
         connect(window, &QDockWidget::visibilityChanged, this, &MainWindow::updateTitleBars, Qt::QueuedConnection);
         connect(window, &QDockWidget::topLevelChanged, this, &MainWindow::updateTitleBars, Qt::QueuedConnection);
     }
-}
-
-void MainWindow::makeBars() {
-    auto* bar = new RewriteBar(*m_controller, *m_selection, *m_stepper);
-    auto* stepping = new QToolBar(tr("Stepping"), this);
-    stepping->setObjectName(QStringLiteral("stepping"));
-    stepping->setMovable(false);
-    bar->setSizePolicy(QSizePolicy::Expanding, QSizePolicy::Preferred);
-    stepping->addWidget(bar);
-    connect(bar, &RewriteBar::explainWanted, this, [this] { explainHere(*this); });
-    m_problems = new ProblemBar(this);
-    auto* top = new QToolBar(tr("Problems"), this);
-    top->setObjectName(QStringLiteral("problems"));
-    top->setMovable(false);
-    top->toggleViewAction()->setVisible(false);
-    QAction* shown = top->addWidget(m_problems);
-    m_problems->setSizePolicy(QSizePolicy::Expanding, QSizePolicy::Preferred);
-    shown->setVisible(false);
-    top->hide();
-    addToolBar(Qt::TopToolBarArea, makeActionBar());
-    addToolBar(Qt::TopToolBarArea, stepping);
-    addToolBarBreak(Qt::TopToolBarArea);
-    addToolBar(Qt::TopToolBarArea, top);
-    connect(m_controller, &SessionController::problem, this, [top, shown] {
-        shown->setVisible(true);
-        top->show();
-    });
-    connect(m_controller, &SessionController::modelOpened, top, &QWidget::hide);
-    for (QPushButton* button : m_problems->findChildren<QPushButton*>())
-        connect(button, &QPushButton::clicked, top, &QWidget::hide);
 }
 
 void MainWindow::arrangeWindows() {
@@ -172,6 +147,7 @@ void MainWindow::arrangeWindows() {
         for (Window* tab : tabs.mid(1)) tabifyDockWidget(tabs.first(), tab);
     for (Window* window : m_windows) window->show();
     for (const auto& [area, tabs] : areas) tabs.first()->raise();
+    updateBars();
     resizeDocks({first(Area::Left), first(Area::Centre), first(Area::Right)}, {400, 720, 340}, Qt::Horizontal);
     resizeDocks({first(Area::Centre), first(Area::Bottom)}, {680, 190}, Qt::Vertical);
 }
@@ -240,7 +216,7 @@ void MainWindow::compileWhenOpened() {
 }
 
 void MainWindow::updateTitle() {
-    const QString file = QFileInfo(m_controller->path()).fileName();
+    const QString file = shortPath(m_controller->path());
     const QString graph = m_controller->graph();
     setWindowTitle(file.isEmpty()    ? tr("Cutaway")
                    : graph.isEmpty() ? tr("%1 – Cutaway").arg(file)

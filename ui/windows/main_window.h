@@ -15,6 +15,8 @@ namespace cutaway::ui {
 
 struct Command;
 class ActivityList;
+class DockTabs;
+class OptionsChip;
 class ProblemBar;
 class WelcomePage;
 
@@ -47,6 +49,8 @@ class MainWindow : public QMainWindow {
     void raiseWindow(QDockWidget* dock);
     /// Where the windows stand before somebody moves them.
     void arrangeWindows();
+    /// As saveState() has it.
+    void restoreArrangement(const QByteArray& state);
     /// Whether somebody can see it: not behind another tab.
     bool isOnScreen(const QWidget* widget) const;
     /// Nothing runs, no layout is under way, and what is on show belongs to the current place.
@@ -72,6 +76,8 @@ class MainWindow : public QMainWindow {
   private:
     void makeWindows();
     void makeBars();
+    // main_bars.cpp
+    void updateBars();
     void makeStatusBar();
     void connectSession();
     void restoreLooks();
@@ -80,6 +86,7 @@ class MainWindow : public QMainWindow {
     void addWindowActions(QMenu& menu);
     QAction* addCommand(QMenu& menu, const Command& command);
     QToolBar* makeActionBar();
+    void addOptionsChip(QToolBar& bar);
     // main_welcome.cpp
     void makeWelcome();
     void showWelcome();
@@ -99,6 +106,9 @@ class MainWindow : public QMainWindow {
     QList<Window*> m_windows;  // in the order of the table
     std::vector<std::pair<const Command*, QAction*>> m_commands;
     ProblemBar* m_problems = nullptr;
+    DockTabs* m_tabs = nullptr;
+    OptionsChip* m_options = nullptr;
+    QToolBar *m_stepping = nullptr, *m_lines = nullptr;
     ActivityList* m_activities = nullptr;
     QLabel* m_place = nullptr;
     WelcomePage* m_welcome = nullptr;

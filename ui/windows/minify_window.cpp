@@ -17,6 +17,8 @@
 #include <QVBoxLayout>
 
 #include "ui/graph/graph_view.h"
+#include "ui/models/words.h"
+#include "ui/session/kept_requests.h"
 #include "ui/windows/minify_settings.h"
 #include "ui/windows/plot_view.h"
 
@@ -52,6 +54,7 @@ MinifyWindow::MinifyWindow(const WindowRow& tableRow, const WindowParts& parts)
       m_start(new QPushButton),
       m_afresh(new QPushButton(tr("Start &Afresh"))),
       m_open(new QPushButton(tr("Open Resul&t"))),
+      m_back(new QPushButton),
       m_summary(new QLabel),
       m_plot(new PlotView(tr("Nodes left after each trial"))),
       m_graph(new GraphView),
@@ -125,10 +128,12 @@ QWidget* MinifyWindow::makeForm() {
     rows->addRow(folderLabel, folder);
     rows->addRow(tr("Si&gnature"), m_signature);
     auto* buttons = new QHBoxLayout;
-    for (QPushButton* button : {m_start, m_afresh, m_open, m_browse}) button->setAutoDefault(false);
+    for (QPushButton* button : {m_start, m_afresh, m_open, m_back, m_browse}) button->setAutoDefault(false);
     for (QPushButton* button : {m_start, m_afresh, m_open}) buttons->addWidget(button);
     buttons->addStretch();
     rows->addRow(buttons);
+    m_back->hide();
+    rows->addRow(m_back);
     rows->addRow(m_settings);
     return form;
 }
@@ -140,9 +145,11 @@ void MinifyWindow::connectParts() {
         start();
         m_restart = false;
     });
-    connect(m_open, &QPushButton::clicked, this, [this] {
-        if (m_search.report()) m_controller.open(QString::fromStdString(m_search.report()->graph));
+    connect(m_open, &QPushButton::clicked, this, &MinifyWindow::openResult);
+    connect(m_back, &QPushButton::clicked, this, [this] {
+        if (m_opened) m_controller.open(m_opened->modelPath, m_opened->modelGraph);
     });
+    connect(&m_controller, &SessionController::modelOpened, this, &MinifyWindow::followModel);
     connect(m_browse, &QPushButton::clicked, this, &MinifyWindow::chooseFolder);
     connect(m_check, &QComboBox::currentIndexChanged, this, &MinifyWindow::followCheck);
     connect(&m_search, &MinifySearch::changed, this, &MinifyWindow::showState);
@@ -159,11 +166,40 @@ void MinifyWindow::followCheck() {
 }
 
 void MinifyWindow::prepare() {
-    if (m_folder->text().isEmpty() && m_controller.model()) {
-        const QFileInfo file(m_controller.path());
-        m_folder->setText(file.absolutePath() + '/' + file.completeBaseName() + QStringLiteral(".minified"));
-    }
+    proposeFolder();
     m_check->setFocus();
+}
+
+void MinifyWindow::proposeFolder() {
+    if (!m_folder->text().trimmed().isEmpty() || !m_controller.model()) return;
+    const QFileInfo file(m_controller.path());
+    m_folder->setText(file.absolutePath() + '/' + file.completeBaseName() + QStringLiteral(".minified"));
+}
+
+void MinifyWindow::openResult() {
+    if (!m_search.report()) return;
+    const MinifyReport& report = *m_search.report();
+    m_opened = {QString::fromStdString(report.graph), m_controller.path(), m_controller.graph(), report.request};
+    m_controller.open(m_opened->path);
+}
+
+/// Folder and signature are those of another model's search. The result compiles as it fails.
+void MinifyWindow::followModel() {
+    m_folder->clear();
+    m_signature->clear();
+    m_signature->setPlaceholderText(tr("The failure of the whole graph"));
+    proposeFolder();
+    const bool result = m_opened && QFileInfo(m_opened->path) == QFileInfo(m_controller.path());
+    if (!result) m_opened.reset();
+    m_back->setVisible(result);
+    if (!result) return;
+    rememberWholeRequest(m_controller.modelKey(), m_opened->request);
+    m_back->setText(tr("Bac&k to %1").arg(shortPath(m_opened->modelPath)));
+    m_back->setToolTip(m_opened->modelPath);
+    const QString words = optionWords(m_opened->request).join(QStringLiteral(", "));
+    emit message(words.isEmpty()
+                     ? tr("Opened the result. Compile it with Ctrl+B.")
+                     : tr("Opened the result, which fails with: %1. Ctrl+B takes these options.").arg(words));
 }
 
 void MinifyWindow::chooseFolder() {
@@ -188,7 +224,7 @@ MinifyOptions MinifyWindow::options() const {
 
 void MinifyWindow::start() {
     if (const QString wrong = m_settings->problem(); !wrong.isEmpty()) return m_summary->setText(wrong);
-    if (m_folder->text().trimmed().isEmpty()) prepare();
+    proposeFolder();
     m_search.start(options());
 }
 

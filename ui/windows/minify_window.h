@@ -36,6 +36,9 @@ class MinifyWindow : public Window {
     void connectParts();
     MinifyOptions options() const;
     void chooseFolder();
+    void proposeFolder();
+    void openResult();
+    void followModel();
     void followCheck();
     void showState();
     void showBest();
@@ -48,13 +51,19 @@ class MinifyWindow : public Window {
     QComboBox *m_check, *m_backend;
     QLineEdit *m_command, *m_folder, *m_signature;
     MinifySettings* m_settings;
-    QPushButton *m_browse, *m_start, *m_afresh, *m_open;
+    QPushButton *m_browse, *m_start, *m_afresh, *m_open, *m_back;
     QLabel* m_summary;
     PlotView* m_plot;
     GraphView* m_graph;
     QPlainTextEdit *m_text, *m_log;
     QSplitter* m_areas;
     bool m_restart = false;
+    /// A result that was opened, what it fails with, and what it was made of.
+    struct OpenedResult {
+        QString path, modelPath, modelGraph;
+        CompileRequest request;
+    };
+    std::optional<OpenedResult> m_opened;
 };
 
 }  // namespace cutaway::ui

@@ -11,10 +11,10 @@
 #include <QVBoxLayout>
 #include <cmath>
 
+#include "ui/session/kept_requests.h"
 #include "ui/windows/columns.h"
 #include "ui/windows/number_box.h"
 #include "ui/windows/plot_view.h"
-#include "ui/windows/request_form.h"
 #include "ui/windows/tables.h"
 
 namespace cutaway::ui {
@@ -227,8 +227,9 @@ void PartitionWindow::showChoice() {
     const auto& tried = m_controller.candidate();
     const PartitionChoice& choice = tried ? *tried : now->own;
     listSaved(choice.saved);
-    m_totals->setText(tried ? totalsOf(choice, now->own) : totalsOf(choice));
-    m_totals->setToolTip(tr("Partition strategy used: %1").arg(QString::fromStdString(choice.attempt)));
+    QString totals = tried ? totalsOf(choice, now->own) : totalsOf(choice);
+    if (!choice.attempt.empty()) totals += tr("\nTaken: %1.").arg(QString::fromStdString(choice.attempt));
+    m_totals->setText(totals);
     markCurve();
 }
 

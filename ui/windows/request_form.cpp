@@ -5,7 +5,6 @@
 #include <QFormLayout>
 #include <QLineEdit>
 #include <QRegularExpression>
-#include <QSettings>
 #include <QSignalBlocker>
 #include <QSpinBox>
 #include <algorithm>
@@ -184,35 +183,6 @@ void RequestForm::offer(std::string_view option, const QStringList& names) {
 void RequestForm::choose(std::string_view option, const std::string& name) {
     auto* box = qobject_cast<QComboBox*>(fieldOf(option));
     box->setCurrentIndex(std::max(0, box->findData(QString::fromStdString(name))));
-}
-
-namespace {
-
-QString rememberedKey(const QString& model) { return QStringLiteral("compile/options/") + model; }
-/// Options that are remembered; others, such as stages, gradients and fuel, belong to one compile.
-constexpr std::string_view kKept[] = {"mode",   "device", "strict",        "freeze",
-                                      "parity", "tf32",   "memory-budget", "solver"};
-
-}  // namespace
-
-CompileRequest rememberedRequest(const QString& model) {
-    auto kept = parseRequest(QSettings().value(rememberedKey(model)).toString().toStdString());
-    return kept ? *std::move(kept) : CompileRequest();
-}
-
-void rememberRequest(const QString& model, const CompileRequest& request) {
-    std::vector<std::string> words;
-    for (const Setting& setting : settings()) {
-        if (!setting.belongsTo(kRequest) ||
-            std::find(std::begin(kKept), std::end(kKept), setting.key) == std::end(kKept))
-            continue;
-        for (const std::string& value : valuesOf(request, setting.key)) {
-            words.push_back("--" + std::string(setting.key));
-            if (setting.kind != FieldKind::Flag) words.push_back(value);
-        }
-    }
-    if (const auto kept = parseRequest(words))
-        QSettings().setValue(rememberedKey(model), QString::fromStdString(kept->text()));
 }
 
 }  // namespace cutaway::ui

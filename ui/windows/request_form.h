@@ -1,6 +1,5 @@
 #pragma once
-// Fields for the options of a request, made from the rows of the table of settings that have a label, and what is
-// remembered of them until the next time.
+// Fields for the options of a request, made from the rows of the table of settings that have a label.
 #include <QWidget>
 #include <string>
 #include <vector>
@@ -43,10 +42,5 @@ class RequestForm : public QWidget {
     QFormLayout* m_form;
     std::vector<Field> m_fields;
 };
-
-/// What Ctrl+B compiles a model with unasked: the answers of last time for this model (SessionController::modelKey), so
-/// that nothing of one leaks into another. Stages, gradients and fuel are asked for anew.
-CompileRequest rememberedRequest(const QString& model);
-void rememberRequest(const QString& model, const CompileRequest& request);
 
 }  // namespace cutaway::ui

@@ -5,6 +5,7 @@
 #include "ui/windows/window.h"
 
 class QLabel;
+class QPushButton;
 class QTableView;
 
 namespace cutaway::ui {
@@ -19,7 +20,8 @@ class ResultsWindow : public Window {
     void showReport(const RunReport& report, const QString& run);
 
     OutputsModel& m_outputs;  // a child, not a member: the view still asks it while this window closes
-    QLabel* m_verdict;
+    QLabel *m_verdict, *m_match;
+    QPushButton* m_find;  // where outputs differ
     QTableView* m_table;
 };
 

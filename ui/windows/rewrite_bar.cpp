@@ -8,12 +8,13 @@
 #include <QToolButton>
 
 #include "ui/models/words.h"
-#include "ui/windows/elided_label.h"
 #include "ui/windows/icons.h"
+#include "ui/windows/sentence_label.h"
 
 namespace cutaway::ui {
 
-RewriteBar::RewriteBar(SessionController& controller, Selection& selection, Stepper& stepper, QWidget* parent)
+RewriteBar::RewriteBar(SessionController& controller, Selection& selection, Stepper& stepper, SentenceLabel& sentence,
+                       QWidget* parent)
     : QWidget(parent),
       m_controller(controller),
       m_selection(selection),
@@ -21,14 +22,14 @@ RewriteBar::RewriteBar(SessionController& controller, Selection& selection, Step
       m_number(new QSpinBox),
       m_slider(new QSlider(Qt::Horizontal)),
       m_count(new QLabel),
-      m_text(new ElidedLabel) {
+      m_text(&sentence) {
     setObjectName(QStringLiteral("rewriteBar"));
     auto* row = new QHBoxLayout(this);
     row->setContentsMargins(6, 3, 6, 3);
     row->setSpacing(4);
     m_previous =
-        addButton(tr("Step"), tr("Previous changed step (Shift+F10)"), [this] { m_stepper.step(false, true); });
-    m_next = addButton(tr("Step"), tr("Next changed step (F10)"), [this] { m_stepper.step(true, true); });
+        addButton(tr("Previous"), tr("Previous changed step (Shift+F10)"), [this] { m_stepper.step(false, true); });
+    m_next = addButton(tr("Next"), tr("Next changed step (F10)"), [this] { m_stepper.step(true, true); });
     row->addSpacing(10);
     m_back = addButton(QStringLiteral("◀"), tr("Previous rewrite (Shift+F11)"), [this] { m_stepper.rewrite(false); });
     m_number->setAccessibleName(tr("Rewrite of the step; 0 shows the whole step"));
@@ -50,9 +51,8 @@ RewriteBar::RewriteBar(SessionController& controller, Selection& selection, Step
     m_soFar->setCheckable(true);
     connect(m_soFar, &QToolButton::toggled, &stepper, &Stepper::setAllSoFar);
     connect(&stepper, &Stepper::allSoFarChanged, m_soFar, &QToolButton::setChecked);
-    row->addSpacing(6);
-    row->addWidget(m_text, 4);
     m_why = addButton(tr("Explain"), tr("Why the rule applies there (Ctrl+E)"), [this] { emit explainWanted(); });
+    row->addStretch();
 
     const std::pair<QToolButton*, const char*> icons[] = {{m_previous, "step-previous"},
                                                           {m_next, "step-next"},
@@ -106,8 +106,7 @@ int RewriteBar::widthNeeded(bool withTexts) const {
 QSize RewriteBar::minimumSizeHint() const { return {widthNeeded(false), layout()->minimumSize().height()}; }
 
 void RewriteBar::resizeEvent(QResizeEvent* event) {
-    constexpr int kSentence = 24;  // letters of the sentence that must have room before buttons get texts
-    const bool texts = width() >= widthNeeded(true) + kSentence * fontMetrics().averageCharWidth();
+    const bool texts = width() >= widthNeeded(true);
     for (QToolButton* button : {m_previous, m_next, m_whole, m_soFar, m_why})
         button->setToolButtonStyle(texts ? Qt::ToolButtonTextBesideIcon : Qt::ToolButtonIconOnly);
     QWidget::resizeEvent(event);

@@ -12,13 +12,15 @@ class QToolButton;
 
 namespace cutaway::ui {
 
-class ElidedLabel;
+class SentenceLabel;
 
 class RewriteBar : public QWidget {
     Q_OBJECT
 
   public:
-    RewriteBar(SessionController& controller, Selection& selection, Stepper& stepper, QWidget* parent = nullptr);
+    /// `sentence`: where it says what the step or the rewrite does, as it takes more room than is left here.
+    RewriteBar(SessionController& controller, Selection& selection, Stepper& stepper, SentenceLabel& sentence,
+               QWidget* parent = nullptr);
     QString text() const;
     QSize minimumSizeHint() const override;
 
@@ -42,7 +44,7 @@ class RewriteBar : public QWidget {
     QSpinBox* m_number;
     QSlider* m_slider;
     QLabel* m_count;
-    ElidedLabel* m_text;
+    SentenceLabel* m_text;
 };
 
 }  // namespace cutaway::ui

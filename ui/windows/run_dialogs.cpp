@@ -41,6 +41,37 @@ QString tensorsBeside(const QString& model, const QString& what) {
     return {};
 }
 
+namespace {
+
+struct KnownTensors {
+    QString inputs, expected;
+};
+/// What the model was executed with last, else what lies beside it.
+KnownTensors knownTensors(const QString& model) {
+    if (model.isEmpty()) return {};
+    const QSettings settings;
+    if (settings.value(QStringLiteral("execute/model")).toString() == model)
+        return {settings.value(QStringLiteral("execute/inputs")).toString(),
+                settings.value(QStringLiteral("execute/expected")).toString()};
+    return {tensorsBeside(model, QStringLiteral("inputs")), tensorsBeside(model, QStringLiteral("expected"))};
+}
+
+}  // namespace
+
+RunOptions timingOptions(Target target, const QString& model) {
+    constexpr int kRepeats = 100;
+    constexpr double kBudgetSeconds = 3, kMostSeconds = 3600;  // the latter for a single run; it can be stopped
+    const KnownTensors known = knownTensors(model);
+    RunOptions options;
+    options.backend = compiledBackend(target);
+    options.repeat = kRepeats;
+    options.budgetSeconds = kBudgetSeconds;
+    options.timeoutSeconds = kMostSeconds;
+    options.inputsFile = known.inputs.toStdString();
+    options.expectFile = known.expected.toStdString();
+    return options;
+}
+
 ExecuteDialog::ExecuteDialog(const QString& model, const QString& notCompiled, bool training, Target target,
                              QWidget* parent)
     : QDialog(parent),
@@ -88,11 +119,9 @@ ExecuteDialog::ExecuteDialog(const QString& model, const QString& notCompiled, b
     m_backend->setCurrentIndex(std::max(0, m_backend->findData(settings.value(QStringLiteral("execute/backend")))));
     m_repeat->setValue(settings.value(QStringLiteral("execute/repeat"), 1).toInt());
     m_timeout->setValue(settings.value(QStringLiteral("execute/timeout"), 60).toInt());
-    const bool known = settings.value(QStringLiteral("execute/model")).toString() == model;
-    m_inputs->setText(known ? settings.value(QStringLiteral("execute/inputs")).toString()
-                            : tensorsBeside(model, QStringLiteral("inputs")));
-    m_expect->setText(known ? settings.value(QStringLiteral("execute/expected")).toString()
-                            : tensorsBeside(model, QStringLiteral("expected")));
+    const KnownTensors known = knownTensors(model);
+    m_inputs->setText(known.inputs);
+    m_expect->setText(known.expected);
     resize(620, sizeHint().height());
 }
 
@@ -138,11 +167,11 @@ RunOptions ExecuteDialog::options() const {
     return options;
 }
 
-BisectDialog::BisectDialog(QWidget* parent)
+BisectDialog::BisectDialog(const QString& model, QWidget* parent)
     : QDialog(parent),
       m_check(new QComboBox),
       m_tolerance(new QLineEdit(QStringLiteral("1e-4"))),
-      m_inputs(new QLineEdit),
+      m_inputs(new QLineEdit(knownTensors(model).inputs)),
       m_command(new QLineEdit) {
     setWindowTitle(tr("Find the rewrite that broke the graph"));
     m_check->addItems({tr("its numbers differ from those of the graph as opened"),

@@ -36,12 +36,17 @@ class ExecuteDialog : public QDialog {
 /// none.
 QString tensorsBeside(const QString& model, const QString& what);
 
+/// How generated code is timed: as many runs as fit into some seconds. `model`: beside which inputs and expected
+/// outputs may lie, or that was executed with some; empty: none.
+RunOptions timingOptions(Target target, const QString& model);
+
 /// What to look for among the rewrites of a run.
 class BisectDialog : public QDialog {
     Q_OBJECT
 
   public:
-    explicit BisectDialog(QWidget* parent = nullptr);
+    /// `model`: beside which inputs may lie.
+    explicit BisectDialog(const QString& model = {}, QWidget* parent = nullptr);
     BisectOptions options() const;
 
   private:

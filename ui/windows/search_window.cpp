@@ -64,6 +64,11 @@ SearchWindow::SearchWindow(const WindowRow& tableRow, const WindowParts& parts)
         m_nodes = what->nodes;
         search();
     });
+    connect(&parts.controller, &SessionController::modelOpened, this, [this, &controller = parts.controller] {
+        m_words[m_model] = m_field->text();
+        m_model = controller.modelKey();
+        m_field->setText(m_words.value(m_model));
+    });
     const auto choose = [this](const QTreeWidgetItem* item) {
         if (item) emit nodeWanted(idOf(*item));
         showCount();

@@ -36,6 +36,8 @@ class SearchWindow : public Window {
     QLineEdit* m_field;
     ElidedLabel* m_count;
     QTreeWidget* m_hits;
+    QHash<QString, QString> m_words;  // that were searched for, by model
+    QString m_model;
     int m_all = 0;  // hits, those that are not listed too
     bool m_searched = false;
 };

@@ -108,7 +108,12 @@ StepsWindow::StepsWindow(const WindowRow& tableRow, const WindowParts& parts)
         if (const auto place = m_model.placeOf(m_filtered->mapToSource(now))) m_stepper.show(*place);
     });
     m_tree->viewport()->installEventFilter(this);
-    connect(m_tree, &QTreeView::expanded, this, &StepsWindow::spanRewrites);
+    // When the tree has laid out what has come, gone or moved.
+    for (const auto moved : {&QTreeView::expanded, &QTreeView::collapsed})
+        connect(m_tree, moved, this, &StepsWindow::spanRewrites, Qt::QueuedConnection);
+    const auto* bar = m_tree->verticalScrollBar();
+    connect(bar, &QScrollBar::valueChanged, this, &StepsWindow::spanRewrites, Qt::QueuedConnection);
+    connect(bar, &QScrollBar::rangeChanged, this, &StepsWindow::spanRewrites, Qt::QueuedConnection);
     connect(m_tree, &QTreeView::customContextMenuRequested, this, &StepsWindow::showMenu);
     auto* copy = new QShortcut(QKeySequence::Copy, m_tree);
     copy->setContext(Qt::WidgetShortcut);
@@ -121,6 +126,7 @@ StepsWindow::StepsWindow(const WindowRow& tableRow, const WindowParts& parts)
     connect(&m_model, &StepsModel::passToggled, this, &StepsWindow::togglePass);
     connect(&parts.controller, &SessionController::modelOpened, this, [this] {
         m_run->clear();
+        m_filter->clear();  // of another model
         m_model.clear();
         m_empty->setText(tr("The model is open.\n\nCompile it with Run > Compile (Ctrl+B) to see every pass here."));
         m_pages->setCurrentIndex(0);
@@ -262,16 +268,23 @@ void StepsWindow::filter(const QString& text) {
         const QModelIndex at = m_filtered->mapFromSource(pass);
         m_tree->expand(at.parent());
         m_tree->expand(at);
-        spanRewrites(at);
     }
 }
 
-/// Rewrites have a name and nothing in the other columns: their rule and node get all the room.
-void StepsWindow::spanRewrites(const QModelIndex& pass) {
-    constexpr int kSpanned = 500;  // the tree looks every one of them up for every row that it paints
-    if (m_filtered->data(pass, StepsModel::KindRole).toInt() != static_cast<int>(StepsModel::Kind::Pass)) return;
-    for (int row = 0; row < std::min(kSpanned, m_filtered->rowCount(pass)); ++row)
-        m_tree->setFirstColumnSpanned(row, pass, true);
+/// Rewrites have a name and nothing in the other columns: their rule and node get all the room. Only those on the
+/// screen are told so to the tree, which looks every one of them up for every row that it paints.
+void StepsWindow::spanRewrites() {
+    QList<QPersistentModelIndex> shown;
+    const QRect area = m_tree->viewport()->rect();
+    for (QModelIndex at = m_tree->indexAt(area.topLeft());
+         at.isValid() && m_tree->visualRect(at).top() <= area.bottom(); at = m_tree->indexBelow(at))
+        if (at.data(StepsModel::KindRole).toInt() == static_cast<int>(StepsModel::Kind::Rewrite))
+            shown << QPersistentModelIndex(at.siblingAtColumn(0));
+    for (const QPersistentModelIndex& gone : m_spanned)
+        if (gone.isValid() && !shown.contains(gone)) m_tree->setFirstColumnSpanned(gone.row(), gone.parent(), false);
+    for (const QPersistentModelIndex& now : shown)
+        if (!m_spanned.contains(now)) m_tree->setFirstColumnSpanned(now.row(), now.parent(), true);
+    m_spanned = shown;
 }
 
 void StepsWindow::showMenu(QPoint at) {

@@ -46,7 +46,7 @@ class StepsWindow : public Window {
     void resizeEvent(QResizeEvent* event) override;
     void giveRoom();
     void expandChanges();
-    void spanRewrites(const QModelIndex& pass);
+    void spanRewrites();
 
     SessionController& m_controller;
     Selection& m_selection;
@@ -60,6 +60,7 @@ class StepsWindow : public Window {
     Columns* m_columns = nullptr;
     int m_nodes = 0, m_time = 0;  // widths of these columns in pixels
     QStackedWidget* m_pages;
+    QList<QPersistentModelIndex> m_spanned;
     bool m_following = false;
     std::vector<Place> m_chosen;  // by Ctrl+click: two are compared, more stand beside each other
     QTimer m_soon;                // passes can end faster than rows are worth painting

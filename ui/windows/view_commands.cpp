@@ -3,8 +3,10 @@
 #include <QSettings>
 
 #include "ui/windows/commands.h"
+#include "ui/windows/dock_tabs.h"
 #include "ui/windows/graph_window.h"
 #include "ui/windows/main_window.h"
+#include "ui/windows/text_window.h"
 #include "ui/windows/theme.h"
 
 namespace cutaway::ui {
@@ -37,12 +39,16 @@ bool isChosen(MainWindow&) {
 
 void fillLayouts(MainWindow& main, QMenu& menu) {
     menu.addAction(MainWindow::tr("&Default"), &main, &MainWindow::arrangeWindows);
+    menu.addAction(MainWindow::tr("&Graph Beside Text"), &main, [&main] {
+        main.arrangeWindows();
+        placeBeside(main, main.get<TextWindow>(), Qt::Horizontal);
+    });
     QSettings settings;
     settings.beginGroup(QStringLiteral("layouts"));
     const QStringList names = settings.childKeys();
     for (const QString& name : names)
         menu.addAction(name, &main, [&main, name] {
-            main.restoreState(QSettings().value(QStringLiteral("layouts/") + name).toByteArray());
+            main.restoreArrangement(QSettings().value(QStringLiteral("layouts/") + name).toByteArray());
         });
     menu.addSeparator();
     menu.addAction(MainWindow::tr("&Save As…"), &main, [&main] {

@@ -62,6 +62,8 @@ class Window : public QDockWidget {
     void kernelWanted(const QString& kernel);
     /// The user wants to see these states beside each other.
     void statesWanted(const std::vector<cutaway::Place>& places);
+    /// The user wants to know which rewrite broke the graph.
+    void bisectWanted();
     /// The user wants the steps and rewrites listed that match these words.
     void rewritesWanted(const QString& words);
 
