@@ -165,6 +165,14 @@ class PictureTest : public QObject {
         QCOMPARE(picture.nodes[1].change, Change::Edited);
         QCOMPARE(picture.nodes[1].equal, 1);
         QCOMPARE(picture.nodes[2].equal, 2);
+        // From fuse_nodes on the kernels in it, and of a new order what moved.
+        for (const size_t node : {1, 2, 5}) graph.nodes[node].kernel = node == 5 ? 3 : 0;
+        graph.nodes[5].moved = true;
+        how.microseconds.reset();
+        const Picture fused = makePicture(graph, how);
+        QCOMPARE(fused.nodes[1].more, "+1 −1 ↕1 · 2 fused kernels");
+        QVERIFY(fused.nodes[1].moved && !fused.nodes[2].moved);
+        QCOMPARE(fused.nodes[2].more, "");
     }
 
     /// Modules whose calls take turns would make a cycle of two boxes.

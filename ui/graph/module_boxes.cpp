@@ -5,6 +5,7 @@
 #include <set>
 
 #include "ui/models/units.h"
+#include "ui/models/words.h"
 
 namespace cutaway::ui {
 namespace {
@@ -52,6 +53,16 @@ QString changesIn(const UnionGraph& graph, const std::vector<int>& members, Pict
     return parts.join(QChar(' '));
 }
 
+/// How many kernels several nodes share, in the module or with others; empty before there are some.
+QString kernelsIn(const UnionGraph& graph, const std::vector<int>& members) {
+    std::set<int> kernels;
+    for (const int member : members) kernels.insert(graph.nodes[static_cast<size_t>(member)].kernel);
+    kernels.erase(-1);
+    return kernels.empty() ? QString()
+                           : counted(static_cast<qsizetype>(kernels.size()), QStringLiteral("fused kernel"),
+                                     QStringLiteral("fused kernels"));
+}
+
 /// Time, and its share of what is known of all nodes.
 QString timeIn(const UnionGraph& graph, const std::vector<int>& members, const QHash<quint64, double>& microseconds) {
     double all = 0, here = 0;
@@ -82,7 +93,7 @@ void describeModule(Picture::Node& node, const UnionGraph& graph, const std::vec
     detail << QStringLiteral("%1 nodes").arg(members.size());
     if (bytes > 0) detail << sizeText(bytes);
     node.detail = detail.join(separator());
-    QStringList more{changesIn(graph, members, node)};
+    QStringList more{changesIn(graph, members, node), kernelsIn(graph, members)};
     if (microseconds) more << timeIn(graph, members, *microseconds);
     more.removeAll(QString());
     node.more = more.join(separator());
