@@ -59,11 +59,11 @@ class Neighbours {
     std::vector<std::vector<size_t>> m_inputs, m_users;
 };
 
+}  // namespace
+
 bool isStored(NodeRole role) {
     return role == NodeRole::Parameter || role == NodeRole::Buffer || role == NodeRole::Constant;
 }
-
-}  // namespace
 
 std::optional<UnionGraph> partOf(const UnionGraph& graph, const GraphPart& part) {
     const Neighbours neighbours(graph);

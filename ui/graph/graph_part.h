@@ -27,6 +27,8 @@ struct GraphPart {
 /// With the weights that its calls read. None if the graph does not have the nodes, or no path between them.
 std::optional<UnionGraph> partOf(const UnionGraph& graph, const GraphPart& part);
 
+/// Whether the model holds the value.
+bool isStored(NodeRole role);
 /// These nodes with the edges between them.
 UnionGraph onlyNodes(const UnionGraph& graph, const QSet<quint64>& wanted);
 

@@ -84,8 +84,7 @@ class PictureMaker {
         for (size_t i = 0; i < m_graph.nodes.size(); ++i) {
             const NodeInfo& info = m_graph.nodes[i].info;
             if (m_users[i].empty() || !m_inputs[i].empty()) continue;
-            const bool stored =
-                info.role == NodeRole::Parameter || info.role == NodeRole::Buffer || info.role == NodeRole::Constant;
+            const bool stored = isStored(info.role);
             const bool scalar =
                 info.scalarLike && info.role != NodeRole::Input && static_cast<int>(m_users[i].size()) >= kChipUsers;
             // A stored tensor that the graph returns or that an edge of it rewires must stay a box of its own.

@@ -16,17 +16,17 @@
 namespace cutaway::ui {
 namespace {
 
-constexpr size_t kMostNodes = 500;  // of one part: more than anybody reads
+constexpr size_t kMostListed = 500;  // of one part: more than anybody reads
 
-NodeKey idOf(const QTreeWidgetItem& item) { return static_cast<NodeKey>(item.data(0, Qt::UserRole).toULongLong()); }
+NodeKey rowKey(const QTreeWidgetItem& item) { return static_cast<NodeKey>(item.data(0, Qt::UserRole).toULongLong()); }
 
 /// "aten.mm.default", where it was edited with what it was.
-QString opOf(const UnionGraph::Node& node) {
+QString opChange(const UnionGraph::Node& node) {
     const QString op = shortOp(node.info.op);
     return node.beforeOp.empty() || node.beforeOp == node.info.op ? op
                                                                   : shortOp(node.beforeOp) + QStringLiteral(" → ") + op;
 }
-QString typeOf(const UnionGraph::Node& node) {
+QString typeChange(const UnionGraph::Node& node) {
     const QString type = textOf(node.info.type);
     return node.beforeType.empty() || node.beforeType == node.info.type
                ? type
@@ -116,8 +116,8 @@ QTreeWidgetItem* DifferencesWindow::addNode(QTreeWidgetItem& part, NodeKey id) {
     if (!node) return nullptr;
     const QString sign = signOf(node->change);
     auto* row = new QTreeWidgetItem(
-        &part, {(sign.isEmpty() ? QStringLiteral("= ") : sign + QChar(' ')) + textOf(node->info.name), opOf(*node),
-                typeOf(*node), certaintyWord(node->certainty)});
+        &part, {(sign.isEmpty() ? QStringLiteral("= ") : sign + QChar(' ')) + textOf(node->info.name), opChange(*node),
+                typeChange(*node), certaintyWord(node->certainty)});
     row->setData(0, Qt::UserRole, packed(id));
     return row;
 }
@@ -134,9 +134,9 @@ void DifferencesWindow::addPart(const DiffPart& part) {
     if (!part.module.empty()) title += QStringLiteral("  ") + textOf(part.module);
     auto* top = new QTreeWidgetItem(m_parts, {title});
     if (!part.nodes.empty()) top->setData(0, Qt::UserRole, packed(part.nodes.front()));
-    for (size_t i = 0; i < std::min(part.nodes.size(), kMostNodes); ++i) addNode(*top, part.nodes[i]);
-    if (part.nodes.size() > kMostNodes)
-        new QTreeWidgetItem(top, {tr("and %1 more").arg(part.nodes.size() - kMostNodes)});
+    for (size_t i = 0; i < std::min(part.nodes.size(), kMostListed); ++i) addNode(*top, part.nodes[i]);
+    if (part.nodes.size() > kMostListed)
+        new QTreeWidgetItem(top, {tr("and %1 more").arg(part.nodes.size() - kMostListed)});
     // One part is read at once; of several their list is.
     top->setExpanded(m_parts->topLevelItemCount() == 1);
 }
@@ -148,7 +148,7 @@ void DifferencesWindow::addUnsure() {
     for (const Certainty certainty : {Certainty::Unsure, Certainty::Likely})
         for (const UnionGraph::Node& node : m_shown->graph->nodes) {
             const bool pair = node.change == Change::Kept || node.change == Change::Edited;
-            if (!pair || node.certainty != certainty || ++listed > kMostNodes) continue;
+            if (!pair || node.certainty != certainty || ++listed > kMostListed) continue;
             if (!top) top = new QTreeWidgetItem(m_parts, {tr("Pairs that are not sure")});
             addNode(*top, node.info.id);
         }
@@ -156,7 +156,7 @@ void DifferencesWindow::addUnsure() {
 }
 
 void DifferencesWindow::goTo(const QTreeWidgetItem* item) {
-    if (item && idOf(*item) != NodeKey::None) emit nodeWanted(idOf(*item));
+    if (item && rowKey(*item) != NodeKey::None) emit nodeWanted(rowKey(*item));
 }
 
 void DifferencesWindow::goToPart(bool forward) {
@@ -171,10 +171,10 @@ void DifferencesWindow::goToPart(bool forward) {
 void DifferencesWindow::followNode(NodeKey node) {
     if (!m_listed || node == NodeKey::None) return;
     const QTreeWidgetItem* const now = m_parts->currentItem();
-    if (now && now->isSelected() && idOf(*now) == node) return;
+    if (now && now->isSelected() && rowKey(*now) == node) return;
     const QSignalBlocker quiet(m_parts);
     for (QTreeWidgetItemIterator at(m_parts); *at; ++at) {
-        if (!(*at)->parent() || idOf(**at) != node) continue;
+        if (!(*at)->parent() || rowKey(**at) != node) continue;
         m_parts->setCurrentItem(*at);
         return m_parts->viewport()->update();
     }
