@@ -4,6 +4,7 @@
 #include <QTabBar>
 #include <QTextBrowser>
 #include <QToolBar>
+#include <QTreeView>
 #include <QtTest>
 
 #include "tests/support/suites.h"
@@ -107,6 +108,21 @@ class DocksTest : public QObject, testing::MainWindowFixture {
             QTRY_VERIFY_WITH_TIMEOUT(sentence->height() >= sentence->heightForWidth(sentence->width()), kPatience);
             QVERIFY(sentence->width() > m_main->width() / 2);
         }
+    }
+
+    /// A narrow window takes room from Steps, names last; a wide one gives it back.
+    void stepsKeepTheirNames() {
+        auto& steps = *m_main->window("steps");
+        auto* tree = steps.findChild<QTreeView*>();
+        const int letter = tree->fontMetrics().averageCharWidth();
+        const int before = steps.width();
+        QVERIFY(before > 200);
+        m_main->raiseWindow(m_main->window("partition"));
+        m_main->resize(600, 800);
+        QTRY_VERIFY_WITH_TIMEOUT(steps.width() < before, kPatience);
+        QTRY_VERIFY_WITH_TIMEOUT(tree->columnWidth(0) >= 13 * letter, kPatience);
+        m_main->resize(1500, 800);
+        QTRY_VERIFY_WITH_TIMEOUT(steps.width() >= before - 2, kPatience);
     }
 
     /// Nobody has to scroll sideways for a key.

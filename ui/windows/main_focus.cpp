@@ -42,8 +42,14 @@ void MainWindow::raiseWindow(QDockWidget* dock) {
     if (first != inside.end()) (*first)->setFocus(Qt::ShortcutFocusReason);
 }
 
-/// A text field takes Ctrl+E, Ctrl+K and the like for editing; in this window they are the menus'.
+/// A text field takes Ctrl+E, Ctrl+K and the like for editing; in this window they are the menus'. And how wide
+/// somebody has made Steps.
 bool MainWindow::eventFilter(QObject* watched, QEvent* event) {
+    if (event->type() == QEvent::Resize && watched == window(QStringLiteral("steps"))) {
+        const auto* resized = static_cast<QResizeEvent*>(event);
+        const bool byHand = QApplication::mouseButtons() != Qt::NoButton;
+        m_stepsWidth = byHand ? resized->size().width() : std::max(m_stepsWidth, resized->oldSize().width());
+    }
     if (event->type() == QEvent::ShortcutOverride && !QApplication::activeModalWidget() &&
         !QApplication::activePopupWidget()) {
         const auto* widget = qobject_cast<QWidget*>(watched);

@@ -225,6 +225,15 @@ void MainWindow::updateTitle() {
     m_place->setText(m_selection->hasPlace() ? m_controller->placeName(m_selection->place()) : QString());
 }
 
+/// What a narrow window took from Steps it gets back when there is room again: Qt gives that to others.
+void MainWindow::resizeEvent(QResizeEvent* event) {
+    QMainWindow::resizeEvent(event);
+    auto& steps = get<StepsWindow>();
+    const bool wider = width() > event->oldSize().width();
+    if (wider && !steps.isFloating() && steps.isVisible() && steps.width() < m_stepsWidth)
+        resizeDocks({&steps}, {m_stepsWidth}, Qt::Horizontal);
+}
+
 void MainWindow::closeEvent(QCloseEvent* event) {
     QSettings settings;
     settings.setValue(QStringLiteral("window/geometry"), saveGeometry());

@@ -70,6 +70,7 @@ class MainWindow : public QMainWindow {
     bool eventFilter(QObject* watched, QEvent* event) override;
 
     void closeEvent(QCloseEvent* event) override;
+    void resizeEvent(QResizeEvent* event) override;
     void dragEnterEvent(QDragEnterEvent* event) override;
     void dropEvent(QDropEvent* event) override;
 
@@ -112,6 +113,7 @@ class MainWindow : public QMainWindow {
     ActivityList* m_activities = nullptr;
     QLabel* m_place = nullptr;
     WelcomePage* m_welcome = nullptr;
+    int m_stepsWidth = 0;      // that Steps had before the window was made narrower
     QByteArray m_arrangement;  // of the windows, while the welcome page stands in their place
 };
 

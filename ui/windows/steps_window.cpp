@@ -314,8 +314,11 @@ void StepsWindow::giveRoom() {
     // Stage, track, check mark and twenty letters of a pass.
     const int names = 20 * letter + 4 * m_tree->indentation();
     const QAbstractItemView* view = m_tree;  // QTreeView hides what it overrides
-    const bool changes = width() >= 28 * letter;
-    const int left = width() - names - (changes ? view->sizeHintForColumn(StepsModel::Changes) : 0);
+    const int wide = view->sizeHintForColumn(StepsModel::Changes);
+    // Fewer letters than that are no name; what changed is in the tool tip, too.
+    constexpr int kFewest = 12;
+    const bool changes = width() - wide >= kFewest * letter + 4 * m_tree->indentation();
+    const int left = width() - names - (changes ? wide : 0);
     m_columns->setRoom(StepsModel::Changes, changes);
     m_columns->setRoom(StepsModel::Time, width() >= 50 * letter && left >= m_time);
     m_columns->setRoom(StepsModel::Nodes, width() >= 60 * letter && left >= m_time + m_nodes);
