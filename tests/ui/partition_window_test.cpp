@@ -248,6 +248,23 @@ class PartitionWindowTest : public QObject, testing::SessionWindowFixture {
         QCOMPARE(number->value(), 0.25);
     }
 
+    /// Parameters have the model's names, and what the forward makes comes first.
+    void activationsComeFirst() {
+        openForTraining("mlp");
+        auto* model = window().findChild<PartitionModel*>();
+        bool inputs = false, named = false;
+        for (int row = 0; row < model->rowCount(); ++row) {
+            const SavedTensor& saved = model->at(row);
+            QVERIFY2(saved.input || !inputs, qPrintable(model->index(row, 0).data().toString()));
+            inputs |= saved.input;
+            if (saved.tensor.empty()) continue;
+            named = true;
+            QCOMPARE(model->index(row, PartitionModel::Name).data().toString(),
+                     QString::fromStdString(saved.tensor + " (" + saved.name + ")"));
+        }
+        QVERIFY(inputs && named);
+    }
+
     void aPointOfTheCurveIsABudget() {
         openForTraining("tiny_transformer");
         auto* curve = plot("Memory against recomputation");

@@ -1,4 +1,6 @@
-// Passes that hang: Esc gives the window back, and what was stopped is said.
+// Passes that hang: Esc gives the window back, and what was stopped is said. Runs end with their time, and kernels are
+// listed whatever comes of them.
+#include <QAbstractItemView>
 #include <QtTest>
 
 #include "engine/support/fault_points.h"
@@ -60,6 +62,38 @@ class StoppingTest : public QObject, testing::SessionWindowFixture {
         without.disabledPasses = {"decompose"};
         m_main->controller().compile(without);
         QTRY_VERIFY_WITH_TIMEOUT(m_main->controller().runs().size() == 1 && isIdle(), testing::kEnginePatience);
+    }
+
+    /// As many repeats as fit.
+    void timingEndsWithItsBudget() {
+        open("mlp.pt2");
+        m_main->controller().compile({});
+        QTRY_VERIFY_WITH_TIMEOUT(m_main->controller().runs().size() == 1 && isIdle(), testing::kEnginePatience);
+        std::shared_ptr<const RunReport> report;
+        connect(&m_main->controller(), &SessionController::ran, this, [&](RunId, const auto& ran) { report = ran; });
+        constexpr int kMost = 100'000'000;
+        RunOptions options;
+        options.backend = Backend::Cpu;
+        options.repeat = kMost;
+        options.budgetSeconds = 0.2;
+        m_main->controller().run(m_main->controller().runs()[0].id, options);
+        QTRY_VERIFY_WITH_TIMEOUT(report && isIdle(), testing::kEnginePatience);
+        QVERIFY2(report->repeats >= 1 && report->repeats < kMost, qPrintable(QString::number(report->repeats)));
+    }
+
+    void kernelsAreListedThoughTheirRunIsKilled() {
+        open("mlp.pt2");
+        m_main->controller().compile({});
+        QTRY_VERIFY_WITH_TIMEOUT(m_main->controller().runs().size() == 1 && isIdle(), testing::kEnginePatience);
+        setFault("kernel:*:hang");
+        RunOptions options;
+        options.backend = Backend::Cpu;
+        options.timeoutSeconds = 2;
+        m_main->controller().run(m_main->controller().runs()[0].id, options);
+        auto* bar = m_main->findChild<ProblemBar*>();
+        QTRY_VERIFY_WITH_TIMEOUT(!bar->text().isEmpty() && isIdle(), testing::kEnginePatience);
+        QVERIFY2(bar->text().contains("ran longer than"), qPrintable(bar->text()));
+        QVERIFY(m_main->window("kernels")->findChild<QAbstractItemView*>()->model()->rowCount() > 0);
     }
 
     void anotherModelIsCompiledBesideAPassThatHangs() {
