@@ -10,7 +10,7 @@ namespace cutaway::cli {
 namespace {
 
 struct PackageArguments {
-    std::string path, source, kernel, model, against, json;
+    std::string path, source, kernel, constant, model, against, json;
     CompileArguments compile;
 };
 
@@ -34,6 +34,8 @@ void printPackage(const CompiledPackage& package) {
         for (const PackagedValue& input : model.inputs)
             std::cout << "  in   " << input.name << ": " << input.type << "\n";
         for (const PackagedValue& one : model.outputs) std::cout << "  out  " << one.name << ": " << one.type << "\n";
+        if (!model.inSpec.empty()) std::cout << "  in_spec  " << model.inSpec << "\n";
+        if (!model.outSpec.empty()) std::cout << "  out_spec " << model.outSpec << "\n";
         for (const PackagedConstant& one : model.constants)
             std::cout << "  " << (one.kind.empty() ? "constant" : one.kind) << " "
                       << (one.original.empty() ? one.name : one.original) << ": " << one.type
@@ -85,22 +87,13 @@ Json packageJson(const CompiledPackage& package) {
                           {"metadata", metadata},
                           {"inputs", typesJson(model.inputs)},
                           {"outputs", typesJson(model.outputs)},
+                          {"in_spec", model.inSpec},
+                          {"out_spec", model.outSpec},
                           {"constants", constants},
                           {"calls", calls},
                           {"commands", model.commands}});
     }
     return {{"files", files}, {"models", models}, {"remarks", package.remarks}};
-}
-
-Result<const PackagedModel*> modelNamed(const CompiledPackage& package, const std::string& name) {
-    for (const PackagedModel& model : package.models)
-        if (model.name == name || (name.empty() && package.models.size() == 1)) return &model;
-    std::string names;
-    for (const PackagedModel& model : package.models) names += (names.empty() ? "" : ", ") + model.name;
-    return Error{ErrorCode::NotFound,
-                 name.empty() ? "the package holds several models" : "the package has no model '" + name + "'",
-                 package.path,
-                 {"--model takes one of: " + names}};
 }
 
 Result<int> compared(const PackageArguments& arguments, const PackagedModel& model) {
@@ -131,8 +124,15 @@ Result<int> compared(const PackageArguments& arguments, const PackagedModel& mod
 }
 
 Result<int> showPackage(const PackageArguments& arguments) {
+    if (!arguments.model.empty() && arguments.against.empty() && arguments.constant.empty())
+        return invalidInput("--model is for --against or --constant");
     if (!arguments.source.empty()) {
         CT_TRY(const std::string text, packagedText(arguments.path, arguments.source));
+        std::cout << text;
+        return 0;
+    }
+    if (!arguments.constant.empty()) {
+        CT_TRY(const std::string text, packagedConstant(arguments.path, arguments.model, arguments.constant));
         std::cout << text;
         return 0;
     }
@@ -150,7 +150,7 @@ Result<int> showPackage(const PackageArguments& arguments) {
                      {"cutaway-cli package lists the calls"}};
     }
     if (!arguments.against.empty()) {
-        CT_TRY(const PackagedModel* const model, modelNamed(package, arguments.model));
+        CT_TRY(const PackagedModel* const model, modelOfPackage(package, arguments.model));
         return compared(arguments, *model);
     }
     if (!arguments.json.empty()) return writeText(arguments.json, dump(packageJson(package)));
@@ -178,6 +178,8 @@ std::vector<JsonReport> packageReports() {
                      {"metadata", {{"*", "string: as the package has it"}}},
                      {"inputs", Json::array({value})},
                      {"outputs", Json::array({value})},
+                     {"in_spec", "string: how arguments are nested, as PyTorch writes it; empty if not told"},
+                     {"out_spec", "string: the same of results"},
                      {"constants", Json::array({constant})},
                      {"calls", Json::array({call})},
                      {"commands", Json::array({"string: of the compilers that made it"})}};
@@ -211,9 +213,16 @@ void addPackageOptions(CLI::App& command, Context& context) {
                         "Compiles this model, and says of each call of the package which of ours computes the same")
             ->type_name("MODEL");
     against->excludes(source)->excludes(kernel);
-    command.add_option("--model", arguments->model, "With --against: the model of a package with several")
+    command
+        .add_option("--constant", arguments->constant,
+                    "Prints type, range and first numbers of this constant, as they lie in the library")
         ->type_name("NAME")
-        ->needs(against);
+        ->excludes(source)
+        ->excludes(kernel)
+        ->excludes(against);
+    command
+        .add_option("--model", arguments->model, "With --against or --constant: the model of a package with several")
+        ->type_name("NAME");
     addJson(command, arguments->json);
     arguments->compile.addTo(command);
     command.callback([arguments, &context] { context.status = statusOf(showPackage(*arguments)); });

@@ -84,6 +84,7 @@ class PackageReader {
             PackagedModel& model = m_models[name];
             if (file.ends_with("metadata.json")) readMetadata(file, model);
             else if (file.ends_with(".cpp") || file.ends_with(".cu")) readSource(file, model);
+            else if (file.ends_with(".so")) model.library = file;
         }
         for (auto& [name, model] : m_models) {
             model.name = name;

@@ -121,6 +121,8 @@ class WrapperReader {
         if (line.starts_with("} // AOTInductorModel::run_impl")) m_running = false;
         if (line.starts_with("// g++ ") || line.starts_with("// clang++ ") || line.starts_with("// nvcc "))
             m_model.commands.emplace_back(line.substr(3));
+        if (line.starts_with("in_spec_ = ")) m_model.inSpec = between(line, "R\"(", ")\"");
+        if (line.starts_with("out_spec_ = ")) m_model.outSpec = between(line, "R\"(", ")\"");
         if (line.find("loadKernel(") != kNone)
             if (const auto name = between(line, "\"triton_", "\""); !name.empty())
                 m_loaded.insert("triton_" + std::string(name));
@@ -134,6 +136,17 @@ class WrapperReader {
         if (name.empty()) return;
         if (line.find("inputs_info_[") != kNone) m_model.inputs.push_back({std::string(name), "?"});
         else if (line.find("outputs_info_[") != kNone) m_model.outputs.push_back({std::string(name), "?"});
+    }
+    /// False: one is no number.
+    static bool readNumbers(std::string_view list, std::vector<int64_t>& numbers) {
+        numbers.clear();
+        for (const std::string& part : partsOf(list)) {
+            int64_t number = 0;
+            const auto read = std::from_chars(part.data(), part.data() + part.size(), number);
+            if (read.ec != std::errc()) return false;
+            numbers.push_back(number);
+        }
+        return true;
     }
     void readConstant(std::string_view line, std::string_view name) {
         const std::string_view number = between(line, "constants_info_[", "]");
@@ -153,6 +166,14 @@ class WrapperReader {
             std::from_chars(v.data(), v.data() + v.size(), constant.bytes);
         }
         if (line.find("].from_folded = true") != kNone) constant.folded = true;
+        if (line.find("].shape = {") != kNone) readNumbers(between(line, "].shape = {", "}"), constant.sizes);
+        if (line.find("].stride = {") != kNone)
+            constant.laidOut = readNumbers(between(line, "].stride = {", "}"), constant.strides) &&
+                               constant.strides.size() == constant.sizes.size();
+        if (const size_t at = line.find("].offset = "); at != kNone) {
+            const std::string_view v = line.substr(at + 11);
+            std::from_chars(v.data(), v.data() + v.size(), constant.offset);
+        }
         if (!constant.name.empty() && !constant.type.empty()) m_types[constant.name] = constant.type;
     }
 

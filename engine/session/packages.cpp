@@ -11,7 +11,9 @@
 #include "engine/codegen/cpp_printer.h"
 #include "engine/formats/exported.h"
 #include "engine/formats/package.h"
+#include "engine/formats/package_constants.h"
 #include "engine/session/chosen_program.h"
+#include "engine/session/output_report.h"
 #include "engine/session/session_state.h"
 
 namespace cutaway {
@@ -269,6 +271,69 @@ Result<std::string> packagedText(const std::string& path, const std::string& fil
         if (textOf(*text).find('\0') != std::string_view::npos) return invalidInput("it is not text", found[0]);
         return std::string(textOf(*text));
     });
+}
+
+namespace {
+
+/// Its first rows and columns, those of the first matrix of more dims.
+std::string firstNumbers(const Tensor& tensor) {
+    constexpr int64_t kRows = 24, kColumns = 8;
+    const Tensor plain = tensor.contiguous();
+    const Dims& sizes = tensor.sizes();
+    const int64_t columns = sizes.empty() ? 1 : sizes.back(), rows = sizes.size() < 2 ? 1 : sizes[sizes.size() - 2];
+    std::string out;
+    char digits[32];
+    for (int64_t row = 0; row < std::min(rows, kRows); ++row) {
+        for (int64_t column = 0; column < std::min(columns, kColumns); ++column) {
+            const double number = toDouble(plain.item(row * columns + column));
+            std::snprintf(digits, sizeof digits, "%12.6g", number);
+            out += digits;
+        }
+        out += columns > kColumns ? " ...\n" : "\n";
+    }
+    if (tensor.numel() > rows * columns || rows > kRows) out += "...\n";
+    return out;
+}
+
+std::string constantText(const PackagedConstant& constant, const Tensor& tensor) {
+    const OutputReport report = reportOf(constant.name, tensor, nullptr);
+    char range[96];
+    std::snprintf(range, sizeof range, "from %.6g to %.6g, mean %.6g", report.minimum, report.maximum, report.mean);
+    return (constant.original.empty() ? constant.name : constant.original) + ": " + report.type + ", " +
+           (tensor.numel() == 0 ? std::string("no numbers") : std::string(range)) +
+           (report.nonFinite > 0 ? ", " + std::to_string(report.nonFinite) + " not finite" : "") + "\n" +
+           (tensor.numel() == 0 ? std::string() : firstNumbers(tensor));
+}
+
+}  // namespace
+
+Result<std::string> packagedConstant(const std::string& path, const std::string& model, const std::string& constant) {
+    return guarded([&]() -> Result<std::string> {
+        CT_TRY(const FileTree tree, packageFiles(path));
+        const CompiledPackage package = readPackage(tree, path);
+        CT_TRY(const PackagedModel* const found, modelOfPackage(package, model));
+        for (size_t i = 0; i < found->constants.size(); ++i) {
+            const PackagedConstant& one = found->constants[i];
+            if (one.name != constant && one.original != constant) continue;
+            CT_TRY(const Tensor tensor, packagedTensor(tree, *found, i));
+            return constantText(one, tensor);
+        }
+        return Error{ErrorCode::NotFound,
+                     "the model has no constant '" + constant + "'",
+                     path,
+                     {"cutaway-cli package lists them"}};
+    });
+}
+
+Result<const PackagedModel*> modelOfPackage(const CompiledPackage& package, const std::string& name) {
+    for (const PackagedModel& model : package.models)
+        if (model.name == name || (name.empty() && package.models.size() == 1)) return &model;
+    std::string names;
+    for (const PackagedModel& model : package.models) names += (names.empty() ? "" : ", ") + model.name;
+    return Error{ErrorCode::NotFound,
+                 name.empty() ? "the package holds several models" : "the package has no model '" + name + "'",
+                 package.path,
+                 {"--model takes one of: " + names}};
 }
 
 Result<PackageComparison> comparePackage(Session& session, RunId id, const PackagedModel& model,

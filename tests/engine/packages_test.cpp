@@ -8,8 +8,11 @@
 #include <filesystem>
 #include <fstream>
 
+#include "engine/formats/package_constants.h"
 #include "engine/formats/package_source.h"
 #include "engine/formats/zip_archive.h"
+#include "engine/session/session_state.h"
+#include "engine/tensor/compare.h"
 #include "tests/support/paths.h"
 #include "tests/support/suites.h"
 
@@ -113,6 +116,67 @@ class PackagesTest : public QObject {
             const auto info = inspectFile(path);
             QVERIFY2(info && info->format.starts_with("compiled package (AOTInductor)"), path.c_str());
         }
+    }
+
+    /// As PyTorch saved them beside the same model, and how arguments and results are nested.
+    void constants_data() { addReleases(); }
+    void constants() {
+        QFETCH(const QString, release);
+        const std::string path = packageFile(release + ".pt2");
+        Session session;
+        QVERIFY(session.open(packageFile("model.pt2")));
+        QTemporaryDir folder;
+        unpackInto(path, folder.path().toStdString());
+        const auto package = openPackage(folder.path().toStdString());
+        const PackagedModel& model = package->models[0];
+        const FileTree tree = *listFolder(folder.path().toStdString());
+        for (size_t i = 0; i < model.constants.size(); ++i) {
+            const auto found = packagedTensor(tree, model, i);
+            QVERIFY2(found.has_value(), found ? "" : found.error().text().c_str());
+            const auto saved = session.state().input->tensors.find(model.constants[i].original);
+            QVERIFY2(saved != session.state().input->tensors.end(), model.constants[i].original.c_str());
+            QVERIFY2(release == "2.11" || sameBits(*found, saved->second), model.constants[i].original.c_str());
+            QCOMPARE(found->sizes(), saved->second.sizes());
+        }
+        const auto text = packagedConstant(path, "", "scale");
+        QVERIFY2(text && text->starts_with("scale: f32[12], from 0.5 to 1.5, mean 1\n         0.5    0.590909"),
+                 text ? text->c_str() : text.error().text().c_str());
+        QVERIFY(!packagedConstant(path, "", "none") && !packagedConstant(path, "other", "scale"));
+        QVERIFY(model.inSpec.starts_with("[1, {\"type\": \"builtins.tuple\"") && model.outSpec.ends_with("]}]"));
+    }
+    /// A library that is cut short anywhere, or whose sources tell of more than it has, is refused.
+    void damagedConstants() {
+        QTemporaryDir folder;
+        unpackInto(packageFile("2.15.pt2"), folder.path().toStdString());
+        const std::string root = folder.path().toStdString();
+        auto package = openPackage(root);
+        PackagedModel model = package->models[0];
+        QFile library(folder.filePath(QString::fromStdString(model.library)));
+        QVERIFY(library.open(QIODevice::ReadOnly));
+        const QByteArray whole = library.readAll();
+        library.close();
+        for (qsizetype size = 0; size < whole.size(); size += 1 + whole.size() / 97) {
+            QVERIFY(library.open(QIODevice::WriteOnly) && library.write(whole.left(size)) == size);
+            library.close();
+            static_cast<void>(packagedConstant(root, "", "first.weight"));
+        }
+        QVERIFY(library.open(QIODevice::WriteOnly) && library.write("no library") > 0);
+        library.close();
+        const auto none = packagedConstant(root, "", "first.weight");
+        QVERIFY(!none && none.error().text().find("the library is cut short") != std::string::npos);
+        QVERIFY(library.open(QIODevice::WriteOnly) && library.write(whole) == whole.size());
+        library.close();
+        const FileTree tree = *listFolder(root);
+        for (auto change : std::vector<std::function<void(PackagedConstant&)>>{
+                 [](PackagedConstant& one) { one.bytes = 1 << 20; }, [](PackagedConstant& one) { one.sizes[0] = 25; },
+                 [](PackagedConstant& one) { one.strides[0] = 1 << 20; },
+                 [](PackagedConstant& one) { one.offset = -1; }, [](PackagedConstant& one) { one.folded = true; },
+                 [](PackagedConstant& one) { one.type = "?"; }}) {
+            PackagedModel changed = model;
+            change(changed.constants[0]);
+            QVERIFY(!packagedTensor(tree, changed, 0));
+        }
+        QVERIFY(packagedTensor(tree, model, 0));
     }
 
     void findsWhatComputesTheSame_data() { addReleases(); }

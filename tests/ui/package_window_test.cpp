@@ -64,6 +64,10 @@ class PackageWindowTest : public QObject, testing::SessionWindowFixture {
         choose(".wrapper.cpp");
         QTRY_VERIFY_WITH_TIMEOUT(code("The package's source").contains("AOTInductorModel::run_impl"),
                                  testing::kEnginePatience);
+        choose("norm.weight");
+        QTRY_VERIFY_WITH_TIMEOUT(code("The package's source").startsWith("norm.weight: f32[24], from 1 to 1, mean 1\n"),
+                                 testing::kEnginePatience);
+        QCOMPARE(cell(rowOf("out_spec"), PackageModel::What), "nesting");
         choose(".wrapper.so");
         QTRY_VERIFY_WITH_TIMEOUT(code("The package's source").contains("it is not text"), testing::kEnginePatience);
         picture("package");

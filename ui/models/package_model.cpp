@@ -38,9 +38,13 @@ void PackageModel::setPackage(const CompiledPackage& package, size_t model) {
         };
         for (const PackagedValue& input : shown.inputs) add(tr("input"), input.name, input.type);
         for (const PackagedValue& output : shown.outputs) add(tr("output"), output.name, output.type);
-        for (const PackagedConstant& one : shown.constants)
+        if (!shown.inSpec.empty()) add(tr("nesting"), "in_spec", shown.inSpec);
+        if (!shown.outSpec.empty()) add(tr("nesting"), "out_spec", shown.outSpec);
+        for (const PackagedConstant& one : shown.constants) {
             add(one.kind.empty() ? tr("constant") : plain(one.kind).toLower(),
                 one.original.empty() ? one.name : one.original, one.type);
+            m_rows.back().constant = one.name;
+        }
         for (const auto& [key, value] : shown.metadata) add(tr("metadata"), key, value);
     }
     for (const PackagedFile& file : package.files)

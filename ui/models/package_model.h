@@ -15,7 +15,8 @@ class PackageModel : public QAbstractTableModel {
     /// What a row stands for; a call has its position, of one that is ours alone `ours`.
     struct Row {
         QString what, name, detail;
-        std::string file;  // to read; of what is a text
+        std::string file;      // to read; of what is a text
+        std::string constant;  // its name in the code; of a constant
         int call = -1, ours = -1;
         QString oursName, match, why;
     };

@@ -145,10 +145,13 @@ void PackageWindow::showRow() {
         m_ours->setCode(QString::fromStdString(own.source) + QStringLiteral("\n// ") + row.why);
         if (!own.nodes.empty()) m_selection.setNode(own.nodes.back());
     }
-    if (row.file.empty()) return;
+    if (row.file.empty() && row.constant.empty()) return;
     askQueue<std::string>(
         this, m_reads, "text", m_looking,
-        [path = m_package->path, file = row.file](const Progress&) { return packagedText(path, file); },
+        [path = m_package->path, file = row.file, constant = row.constant,
+         model = index < m_package->models.size() ? m_package->models[index].name : std::string()](const Progress&) {
+            return constant.empty() ? packagedText(path, file) : packagedConstant(path, model, constant);
+        },
         [this](Result<std::string> text) {
             m_theirs->setCode(QString::fromStdString(text ? *text : "// " + text.error().text()));
         });

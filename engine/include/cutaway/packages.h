@@ -18,10 +18,13 @@ struct PackagedValue {
     std::string name, type;  // "f32[s31, 16]"; a part that the sources do not tell is "?"
 };
 struct PackagedConstant {
-    std::string name, original;  // in the code; in the model, where it has another name there
-    std::string type, kind;      // "Parameter", "Buffer"
-    int64_t bytes = 0;           // with padding
-    bool folded = false;         // computed from others when the package is loaded
+    std::string name, original;                     // in the code; in the model, where it has another name there
+    std::string type, kind;                         // "Parameter", "Buffer"
+    int64_t bytes = 0;                              // with padding
+    bool folded = false;                            // computed from others when the package is loaded
+    std::vector<int64_t> sizes = {}, strides = {};  // if `laidOut`
+    int64_t offset = 0;                             // elements
+    bool laidOut = false;                           // the sources tell
 };
 /// One call of the program, in its order.
 struct PackagedCall {
@@ -36,6 +39,8 @@ struct PackagedModel {
     std::string name;
     std::vector<std::pair<std::string, std::string>> metadata;  // "AOTI_DEVICE_KEY", "cpu"
     std::vector<PackagedValue> inputs, outputs;
+    std::string inSpec, outSpec;  // how arguments and results are nested, as PyTorch writes it (AOT-13)
+    std::string library;          // file that holds the code and, as a rule, the constants
     std::vector<PackagedConstant> constants;
     std::vector<PackagedCall> calls;
     std::vector<std::string> commands;  // of the compilers and linkers that made it
@@ -50,9 +55,15 @@ struct CompiledPackage {
 bool isPackage(const std::string& file);
 /// Errors: the file or folder holds no such package, or is damaged.
 Result<CompiledPackage> openPackage(const std::string& path);
+/// The one of this name; of an empty one the only one. Errors: none or several.
+Result<const PackagedModel*> modelOfPackage(const CompiledPackage& package, const std::string& name);
 /// The text of one of its sources or of another text in it, by name or by the end of its name. Errors: none or several
 /// files have it; it is not text.
 Result<std::string> packagedText(const std::string& path, const std::string& file);
+
+/// A constant's value as text: its type, range and first numbers, read where it lies in the library. `model`: its name;
+/// empty: the only one. `constant`: either of its names. Errors: there is none; the bytes are not there.
+Result<std::string> packagedConstant(const std::string& path, const std::string& model, const std::string& constant);
 
 /// A call of a run of ours.
 struct OwnCall {
