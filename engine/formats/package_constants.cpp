@@ -33,7 +33,8 @@ class ConstantsOfLibrary {
         for (const Elf64_Shdr& section : m_sections)
             if (section.sh_type == SHT_DYNSYM || section.sh_type == SHT_SYMTAB) CT_TRY_VOID(readSymbols(section));
         if (!m_begin || !m_end || *m_end < *m_begin)
-            return unsupported("the library names no constants", m_name, {"its constants may lie in files of their own"});
+            return unsupported("the library names no constants", m_name,
+                               {"its constants may lie in files of their own"});
         for (const Elf64_Shdr& section : m_sections)
             if (section.sh_type == SHT_PROGBITS && section.sh_addr <= *m_begin &&
                 *m_end - section.sh_addr <= section.sh_size)
@@ -61,7 +62,8 @@ class ConstantsOfLibrary {
         const std::string_view names(reinterpret_cast<const char*>(strings->data()), strings->size());
         for (size_t at = 0; at + sizeof(Elf64_Sym) <= symbols->size(); at += sizeof(Elf64_Sym)) {
             Elf64_Sym symbol;
-            std::memcpy(&symbol, static_cast<const char*>(static_cast<const void*>(symbols->data())) + at, sizeof symbol);
+            std::memcpy(&symbol, static_cast<const char*>(static_cast<const void*>(symbols->data())) + at,
+                        sizeof symbol);
             if (symbol.st_name >= names.size()) continue;
             const std::string_view rest = names.substr(symbol.st_name);
             const std::string_view name = rest.substr(0, rest.find('\0'));

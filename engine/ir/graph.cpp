@@ -1,5 +1,6 @@
 #include "engine/ir/graph.h"
 
+#include <algorithm>
 #include <unordered_set>
 
 #include "engine/ir/names.h"
@@ -138,9 +139,18 @@ void Graph::addUses(Node& node) {
     });
 }
 void Graph::dropUses(Node& node) {
-    // Searches from both ends: mostly one of the first or last readers goes, and a constant may have thousands.
+    // A constant may have thousands of readers, which mostly stand by their ids; else one of the first or last goes.
+    constexpr size_t kMany = 64;
     node.forEachInput([&](Node* input) {
         auto& users = input->m_users;
+        if (users.size() > kMany) {
+            const auto at = std::lower_bound(users.begin(), users.end(), node.m_id,
+                                             [](const Node* user, NodeId id) { return user->m_id < id; });
+            if (at != users.end() && *at == &node) {
+                users.erase(at);
+                return;
+            }
+        }
         for (size_t low = 0, high = users.size(); low < high; ++low) {
             if (users[low] == &node) users.erase(users.begin() + static_cast<std::ptrdiff_t>(low));
             else if (users[--high] == &node) users.erase(users.begin() + static_cast<std::ptrdiff_t>(high));
