@@ -5,10 +5,8 @@
 #include "engine/ops/build.h"
 #include "engine/ops/draw.h"
 #include "engine/ops/expanded.h"
-#include "engine/ops/infer_rules.h"
 #include "engine/ops/op_registry.h"
 #include "engine/ops/packed.h"
-#include "engine/support/gamma.h"
 
 namespace cutaway {
 namespace {
@@ -23,12 +21,6 @@ double distributionEpsilon(DType dtype) {
     }
 }
 
-/// An operand's elements, spread over the result's shape.
-std::vector<double> spread(const EvalContext& c, const Tensor& operand) {
-    Tensor wide = Tensor::empty(DType::F64, c.resultSizes());
-    elementwise<double, 1>(wide, {operand}, [](double x) { return x; });
-    return packElements<double>(wide);
-}
 /// Normal numbers whose mean or deviation, or both, are tensors.
 Result<ValueType> inferNormalAround(const InferContext& c) {
     std::vector<TensorType> given;
@@ -229,18 +221,6 @@ EvalResult evalBernoulli(const EvalContext& c) {
     return out;
 }
 
-Result<ValueType> inferCounts(const InferContext& c) {
-    CT_TRY(const TensorType self, c.tensor(size_t{0}));
-    if (!isFloating(self.dtype)) return c.fail("needs floating-point numbers, not " + self.text());
-    if (c.op().schema()->params.size() < 2 || c.op().schema()->params[1].kind != ParamKind::Tensor)
-        return contiguousOf(c, self.sizes, self.dtype, self.device);
-    CT_TRY(const TensorType other, c.tensor(1));
-    if (other.dtype != self.dtype)
-        return c.fail("needs operands of one dtype, not " + self.text() + " and " + other.text());
-    const SymDims shapes[] = {self.sizes, other.sizes};
-    CT_TRY(SymDims sizes, broadcastSizes(shapes));
-    return contiguousOf(c, std::move(sizes), self.dtype, self.device);
-}
 constexpr double kMostTrials = 9e15;  // beyond it floats tell counts no longer apart
 EvalResult evalPoisson(const EvalContext& c) {
     std::vector<double> numbers = spread(c, c.in(size_t{0}));
@@ -270,56 +250,6 @@ EvalResult evalBinomial(const EvalContext& c) {
     unpackElements(counts, out);
     return out;
 }
-/// The least of what is drawn, whose logarithm may be taken next: the dtype's smallest normal number.
-double leastDrawn(DType dtype) {
-    switch (dtype) {
-        case DType::F64: return std::numeric_limits<double>::min();
-        case DType::F16: return 0x1p-14;
-        default: return std::numeric_limits<float>::min();
-    }
-}
-/// What is drawn with the shapes that an operand gives.
-std::optional<std::vector<double>> drawnGammas(const EvalContext& c) {
-    std::vector<double> numbers = spread(c, c.in("self"));
-    KeyBits bits(nextKey(c));
-    const double least = leastDrawn(c.resultType().dtype);
-    for (double& number : numbers) {
-        if (!(number >= 0) || std::isinf(number)) return std::nullopt;
-        number = standardGamma(number, least, bits);
-    }
-    return numbers;
-}
-constexpr const char* kBadShape = "the concentrations must be finite and not negative";
-EvalResult evalStandardGamma(const EvalContext& c) {
-    const auto numbers = drawnGammas(c);
-    if (!numbers) return c.fail(kBadShape);
-    Tensor out = c.result();
-    unpackElements(*numbers, out);
-    return out;
-}
-EvalResult evalGammaGradient(const EvalContext& c) {
-    std::vector<double> shapes = spread(c, c.in("self"));
-    const std::vector<double> drawn = spread(c, c.in("output"));
-    for (size_t i = 0; i < shapes.size(); ++i) shapes[i] = gammaByShape(shapes[i], drawn[i]);
-    Tensor out = c.result();
-    unpackElements(shapes, out);
-    return out;
-}
-void deriveStandardGamma(Derivation& d) {
-    d.input(0) = d.dy() * d.call("aten._standard_gamma_grad.default", {d.in(0), d.out()});
-}
-/// Of each row gammas, by their sum.
-EvalResult evalDirichlet(const EvalContext& c) {
-    auto numbers = drawnGammas(c);
-    if (!numbers) return c.fail(kBadShape);
-    Tensor out = c.result();
-    const auto classes = static_cast<size_t>(out.rank() == 0 ? 1 : out.sizes().back());
-    for (size_t row = 0; classes > 0 && row < numbers->size(); row += classes)
-        shareRow({numbers->data() + row, classes});
-    unpackElements(*numbers, out);
-    return out;
-}
-
 /// What is drawn does not follow the operands smoothly: PyTorch gives them zeros.
 void deriveNothing(Derivation& d) {
     for (size_t i = 0; i < d.node().args().size(); ++i)
@@ -403,33 +333,16 @@ constexpr OpDef kDistributionsOps[] = {
     // Counts: of events at the rate `self` (poisson), of successes in `count` trials at the chance `prob` (binomial).
     {.schema = "aten.poisson.default(Tensor self, Generator? generator=None) -> Tensor",
      .tags = Tag::Random,
-     .infer = inferCounts,
+     .infer = inferDrawnFloats,
      .eval = evalPoisson,
      .derive = deriveNothing,
      .samples = "f32[2, 3]>0\nbf16[4]%"},
     {.schema = "aten.binomial.default(Tensor count, Tensor prob, Generator? generator=None) -> Tensor",
      .tags = Tag::Random,
-     .infer = inferCounts,
+     .infer = inferDrawnFloats,
      .eval = evalBinomial,
      .derive = deriveNothing,
      .samples = "f32[2, 3]>0, f32[3]%\nf64[4]>0, f64[1]%"},
-    // Of the gamma distribution of the shapes `self`, scale 1; how they move with these; and rows of them that add up
-    // to 1.
-    {.schema = "aten._standard_gamma.default(Tensor self, Generator? generator=None) -> Tensor",
-     .tags = Tag::Random,
-     .infer = inferCounts,
-     .eval = evalStandardGamma,
-     .derive = deriveStandardGamma,
-     .samples = "f32[2, 3]>0\nbf16[4]>0\nf64[3]>0"},
-    {.schema = "aten._standard_gamma_grad.default(Tensor self, Tensor output) -> Tensor",
-     .infer = inferCounts,
-     .eval = evalGammaGradient,
-     .samples = "f32[2, 3]>0, f32[2, 3]>0\nf64[5]>0, f64[5]>0"},
-    {.schema = "aten._sample_dirichlet.default(Tensor self, Generator? generator=None) -> Tensor",
-     .tags = Tag::Random,
-     .infer = inferCounts,
-     .eval = evalDirichlet,
-     .samples = "f32[2, 3]>0\nf64[4]>0"},
     // -log(u) / lambd. For u within half an epsilon of 1 the logarithm is taken as -epsilon / 2: no result is 0.
     shorthand(
         "aten.exponential.default(Tensor self, float lambd=1, *, Generator? generator=None) -> Tensor",

@@ -4,7 +4,10 @@
 #include <array>
 
 #include "engine/ops/eval.h"
+#include "engine/ops/infer_rules.h"
+#include "engine/ops/kernels.h"
 #include "engine/ops/opmath.h"
+#include "engine/ops/packed.h"
 #include "engine/support/philox.h"
 #include "engine/support/threads.h"
 
@@ -45,6 +48,26 @@ inline uint64_t nextKey(const EvalContext& c) {
 template <class Draw>
 Tensor drawnFromRun(const EvalContext& c, Draw draw) {
     return drawn(c, nextKey(c), draw);
+}
+
+/// Floats of the sizes that the operands, one or two of one dtype, have together.
+inline Result<ValueType> inferDrawnFloats(const InferContext& c) {
+    CT_TRY(const TensorType self, c.tensor(size_t{0}));
+    if (!isFloating(self.dtype)) return c.fail("needs floating-point numbers, not " + self.text());
+    if (c.op().schema()->params.size() < 2 || c.op().schema()->params[1].kind != ParamKind::Tensor)
+        return contiguousOf(c, self.sizes, self.dtype, self.device);
+    CT_TRY(const TensorType other, c.tensor(1));
+    if (other.dtype != self.dtype)
+        return c.fail("needs operands of one dtype, not " + self.text() + " and " + other.text());
+    const SymDims shapes[] = {self.sizes, other.sizes};
+    CT_TRY(SymDims sizes, broadcastSizes(shapes));
+    return contiguousOf(c, std::move(sizes), self.dtype, self.device);
+}
+/// An operand's elements, spread over the result's shape.
+inline std::vector<double> spread(const EvalContext& c, const Tensor& operand) {
+    Tensor wide = Tensor::empty(DType::F64, c.resultSizes());
+    elementwise<double, 1>(wide, {operand}, [](double x) { return x; });
+    return packElements<double>(wide);
 }
 
 }  // namespace cutaway

@@ -169,8 +169,8 @@ class OpRegistry {
             compareOps(), castOps(), activationOps(), activationBackwardOps(), createOps(), reduceOps(), varianceOps(),
             reduceCompositeOps(), extremeOps(), scanOps(), sortOps(), histogramOps(), softmaxOps(), normOps(),
             normBackwardOps(), groupNormOps(), rmsNormOps(), lossOps(), classLossOps(), ctcOps(), lossCompositeOps(),
-            randomOps(), distributionOps(), pointwiseNameOps(), synonymOps(), primOps(), layerNameOps(), olderNameOps(),
-            weightNormOps(), statisticsOps(), batchNormNameOps(), differenceOps(), outFormOps(),
+            randomOps(), distributionOps(), gammaDrawOps(), pointwiseNameOps(), synonymOps(), primOps(), layerNameOps(),
+            olderNameOps(), weightNormOps(), statisticsOps(), batchNormNameOps(), differenceOps(), outFormOps(),
             // views and data movement
             viewOps(), permuteOps(), sliceOps(), splitOps(), viewScatterOps(), viewCopyOps(), movementOps(),
             reorderOps(), padOps(), joinOps(), rearrangeOps(), repeatOps(), rangeOps(), reinterpretOps(), mutatingOps(),

@@ -74,6 +74,7 @@ std::span<const OpDef> indexOps();
 std::span<const OpDef> scatterOps();
 std::span<const OpDef> randomOps();
 std::span<const OpDef> distributionOps();
+std::span<const OpDef> gammaDrawOps();
 std::span<const OpDef> attentionOps();
 std::span<const OpDef> mutatingOps();
 std::span<const OpDef> symbolicOps();
