@@ -146,9 +146,11 @@ Result<CompileRequest> CompileArguments::resolved() const {
 }
 Result<Backend> CompileArguments::backend(std::string_view name) {
     CT_TRY(const Backend backend, backendNamed(name));
-    const bool said = std::find(words.begin(), words.end(), "--device") != words.end();
-    if (backend == Backend::Cuda && !said) words.insert(words.end(), {"--device", "cuda"});
+    if (backend == Backend::Cuda && !says("--device")) words.insert(words.end(), {"--device", "cuda"});
     return backend;
+}
+bool CompileArguments::says(std::string_view option) const {
+    return std::find(words.begin(), words.end(), option) != words.end();
 }
 std::string CompileArguments::given(const CLI::App& command) {
     for (const CLI::Option* option : command.get_options())

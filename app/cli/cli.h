@@ -40,6 +40,8 @@ struct CompileArguments {
     Result<Backend> backend(std::string_view name);
     /// The first of its options that the user has given, "" without one: for commands that do not always compile.
     static std::string given(const CLI::App& command);
+    /// Whether the user has said an option of the request, "--mode".
+    bool says(std::string_view option) const;
 };
 
 /// Opens and compiles; the step list of the run is `steps`.

@@ -233,9 +233,8 @@ Result<int> diffOfRecorded(const DiffArguments& arguments) {
                      arguments.path,
                      {"traces (TORCH_TRACE), folders of TORCH_COMPILE_DEBUG and recorded stages have them"}};
     CT_TRY(CompileRequest request, arguments.compile.resolved());
-    const std::vector<std::string>& words = arguments.compile.words;
     if (const auto wrote = nearestRelease(info.torch);
-        wrote && std::find(words.begin(), words.end(), "--pytorch") == words.end() && *wrote != request.pytorch) {
+        wrote && !arguments.compile.says("--pytorch") && *wrote != request.pytorch) {
         request.pytorch = *wrote;
         remark("compiled as PyTorch " + std::string(releaseName(*wrote)) +
                " compiles, which wrote the file; --pytorch says otherwise");

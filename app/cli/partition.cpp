@@ -121,8 +121,7 @@ void addPartitionOptions(CLI::App& command, Context& context) {
     command.callback([arguments, &context] {
         const auto run = [&]() -> Result<int> {
             // Whoever asks for a partition means training.
-            if (std::find(arguments->compile.words.begin(), arguments->compile.words.end(), "--mode") ==
-                arguments->compile.words.end())
+            if (!arguments->compile.says("--mode"))
                 arguments->compile.words.insert(arguments->compile.words.end(), {"--mode", "training"});
             CT_TRY(Compiled compiled, openAndCompile(arguments->path, arguments->compile));
             CT_TRY(const PartitionChoice choice, compiled.session.partition(compiled.run));
