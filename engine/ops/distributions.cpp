@@ -7,6 +7,7 @@
 #include "engine/ops/expanded.h"
 #include "engine/ops/op_registry.h"
 #include "engine/ops/packed.h"
+#include "engine/ops/view_rules.h"
 
 namespace cutaway {
 namespace {
@@ -261,10 +262,7 @@ constexpr Tag kDrawn = Tag::Random | Tag::Inplace;
 /// Numbers from 0 to below 1 for all that the strides span, moved to the range, with the operand's strides.
 Values uniformOfRand(Decomposition& d) {
     const TensorType& type = d.out();
-    SymInt span(1);
-    for (size_t i = 0; i < type.sizes.size(); ++i) span = span + (type.sizes[i] + SymInt(-1)) * type.strides[i];
-    if (numel(type.sizes) == SymInt(0)) span = SymInt(0);
-    const Value drawn = d.call("aten.rand.default", {Argument(SymDims{span})},
+    const Value drawn = d.call("aten.rand.default", {Argument(SymDims{extentOf(type)})},
                                {{"dtype", type.dtype}, {"device", type.device}, {"pin_memory", false}});
     const double low = d.real("from", 0.0), high = d.real("to", 1.0);
     return d.call("aten.as_strided.default",
