@@ -109,12 +109,6 @@ bool moves(const ValueType& type) {
 
 TensorType dense(const TensorType& type) { return TensorType::contiguous(type.dtype, type.sizes, type.device); }
 
-TensorType stacked(const TensorType& item, const SymInt& count) {
-    SymDims sizes = item.sizes;
-    sizes.insert(sizes.begin(), count);
-    return TensorType::contiguous(item.dtype, std::move(sizes), item.device);
-}
-
 std::vector<std::vector<Node*>> inputsByList(const GraphCall& read, const Module& graph) {
     const std::vector<Node*> inputs = graph.graph().placeholders();
     std::vector<std::vector<Node*>> out;

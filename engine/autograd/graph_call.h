@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/ir/stacked.h"
 #include "engine/rewrite/rewriter.h"
 
 namespace cutaway {
@@ -55,8 +56,6 @@ Result<void> refuseDraws(const Node& call, const GraphCall& read, bool nested = 
 bool moves(const ValueType& type);
 /// Row by row.
 TensorType dense(const TensorType& type);
-/// With a further dim in front.
-TensorType stacked(const TensorType& item, const SymInt& count);
 
 /// The inputs of a graph, by list of GraphCall::taken.
 std::vector<std::vector<Node*>> inputsByList(const GraphCall& read, const Module& graph);

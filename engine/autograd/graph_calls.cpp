@@ -122,12 +122,8 @@ Result<std::vector<OperandGradient>> pullBackGraphCall(Module& module, Node& cal
             out.push_back({operand.node(), {}});
             // What every item reads gets a gradient from each.
             summed.push_back(read.kind == Kind::Map && !read.isStacked(list));
-            TensorType type = dense(operand.node()->tensor());
-            if (summed.back()) {
-                type.sizes.insert(type.sizes.begin(), lists[0][0].node()->tensor().sizes[0]);
-                type = dense(type);
-            }
-            types.emplace_back(std::move(type));
+            const TensorType& type = operand.node()->tensor();
+            types.emplace_back(summed.back() ? stacked(type, lists[0][0].node()->tensor().sizes[0]) : dense(type));
         }
     }
     std::vector<bool> given;

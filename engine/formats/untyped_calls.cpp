@@ -1,6 +1,7 @@
 #include "engine/formats/untyped_calls.h"
 
 #include "engine/ir/infer.h"
+#include "engine/ir/stacked.h"
 #include "engine/ops/torch/torch_calls.h"
 
 namespace cutaway {
@@ -44,11 +45,7 @@ Types itemsOf(const Types& all, SymInt& count) {
     return items;
 }
 ValueType stackedType(const ValueType& item, const SymInt& count) {
-    const TensorType* tensor = item.tensor();
-    if (tensor == nullptr) return item;
-    SymDims sizes = tensor->sizes;
-    sizes.insert(sizes.begin(), count);
-    return TensorType::contiguous(tensor->dtype, std::move(sizes), tensor->device);
+    return item.tensor() ? ValueType(stacked(*item.tensor(), count)) : item;
 }
 ValueType scalarOf(DType dtype, const ValueType& like) {
     return TensorType::contiguous(dtype, {}, like.tensor() ? like.tensor()->device : Device{});

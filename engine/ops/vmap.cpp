@@ -1,6 +1,7 @@
 // What torch.vmap leaves in a graph. A value inside of a vmap has the type of one example; these calls say where the
 // examples begin and end. The pass vmap writes the calls between them for all examples at once, so their kernels refuse
 // what only it knows.
+#include "engine/ir/stacked.h"
 #include "engine/ops/eval.h"
 #include "engine/ops/expanded.h"
 #include "engine/ops/infer_rules.h"
@@ -24,9 +25,7 @@ Result<ValueType> inferExamples(const InferContext& c) {
     CT_TRY(const TensorType self, c.tensor(size_t{0}));
     CT_TRY(const int64_t dim, c.dim("out_dim", self.rank() + 1));
     CT_TRY(const SymInt count, c.size("batch_size"));
-    SymDims sizes = self.sizes;
-    sizes.insert(sizes.begin(), count);
-    TensorType all = TensorType::contiguous(self.dtype, std::move(sizes), self.device);
+    TensorType all = stacked(self, count);
     std::rotate(all.sizes.begin(), all.sizes.begin() + 1, all.sizes.begin() + dim + 1);
     std::rotate(all.strides.begin(), all.strides.begin() + 1, all.strides.begin() + dim + 1);
     return ValueType(std::move(all));

@@ -4,6 +4,7 @@
 
 #include "cutaway/words.h"
 #include "engine/interpret/higher_order.h"
+#include "engine/ir/stacked.h"
 
 namespace cutaway {
 namespace {
@@ -91,9 +92,7 @@ class NewGraphCall {
         for (size_t i = from; i < results.size(); ++i) {
             const TensorType* const tensor = results[i].tensor();
             if (tensor == nullptr) return wrong("what is collected is not tensors: " + textOf(results));
-            SymDims sizes = tensor->sizes;
-            sizes.insert(sizes.begin(), count);
-            results[i] = TensorType::contiguous(tensor->dtype, std::move(sizes), tensor->device);
+            results[i] = stacked(*tensor, count);
         }
         return {};
     }

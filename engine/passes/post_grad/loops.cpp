@@ -4,6 +4,7 @@
 #include <set>
 
 #include "engine/ir/live_nodes.h"
+#include "engine/ir/stacked.h"
 #include "engine/ir/verify.h"
 #include "engine/ops/op_registry.h"
 #include "engine/rewrite/graph_order.h"
@@ -47,9 +48,7 @@ std::optional<std::vector<TensorType>> collectedTypes(const Loop& loop) {
             out.push_back(*known);
             continue;
         }
-        SymDims sizes = value->tensor().sizes;
-        sizes.insert(sizes.begin(), loop.count);
-        out.push_back(TensorType::contiguous(value->tensor().dtype, std::move(sizes), value->tensor().device));
+        out.push_back(stacked(value->tensor(), loop.count));
     }
     return out;
 }
