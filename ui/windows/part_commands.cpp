@@ -106,21 +106,18 @@ void runUpToHere(MainWindow& main) {
 }
 
 void addPartActions(MainWindow& main, QMenu& menu, NodeKey node) {
-    const auto add = [&](const QString& text, void (*run)(MainWindow&)) {
-        menu.addAction(text, &main, [&main, run] { run(main); });
+    const auto add = [&main](QMenu& to, const QString& text, void (*run)(MainWindow&)) {
+        to.addAction(text, &main, [&main, run] { run(main); });
     };
-    QMenu* const parts = menu.addMenu(MainWindow::tr("Show only"));
-    const auto addPart = [&](const QString& text, void (*run)(MainWindow&)) {
-        parts->addAction(text, &main, [&main, run] { run(main); });
-    };
-    addPart(MainWindow::tr("What it is made of"), showInputsAlone);
-    addPart(MainWindow::tr("What uses it"), showUsersAlone);
-    addPart(MainWindow::tr("The path to another node…"), askPath);
-    addPart(MainWindow::tr("Its neighbours"), showNeighboursAlone);
-    if (viewOf(main).part()) addPart(MainWindow::tr("The whole graph again"), showWholeGraph);
-    add(MainWindow::tr("Mark all calls of its operator"), markOp);
-    add(MainWindow::tr("Show its kernel"), showItsKernel);
-    add(MainWindow::tr("Run up to here"), runUpToHere);
+    QMenu& parts = *menu.addMenu(MainWindow::tr("Show only"));
+    add(parts, MainWindow::tr("What it is made of"), showInputsAlone);
+    add(parts, MainWindow::tr("What uses it"), showUsersAlone);
+    add(parts, MainWindow::tr("The path to another node…"), askPath);
+    add(parts, MainWindow::tr("Its neighbours"), showNeighboursAlone);
+    if (viewOf(main).part()) add(parts, MainWindow::tr("The whole graph again"), showWholeGraph);
+    add(menu, MainWindow::tr("Mark all calls of its operator"), markOp);
+    add(menu, MainWindow::tr("Show its kernel"), showItsKernel);
+    add(menu, MainWindow::tr("Run up to here"), runUpToHere);
     if (const QString module = viewOf(main).moduleToClose(node); !module.isEmpty())
         menu.addAction(MainWindow::tr("Fold module %1").arg(module), &main,
                        [&main, module] { viewOf(main).closeModule(module); });
