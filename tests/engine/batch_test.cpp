@@ -359,7 +359,7 @@ checks = ['run']
                 QStandardPaths::findExecutable(program, {"/usr/sbin", "/sbin"}).isEmpty())
                 QSKIP("needs slurm-wlm and munge");
         // A path of its own: one of a socket is short.
-        const QTemporaryDir node("/tmp/slurm-XXXXXX");
+        const QTemporaryDir node(QDir::tempPath() + "/slurm-XXXXXX");
         const QString script = testFile("scripts/one_node_slurm.sh");
         struct Stop {
             QString script, folder;
