@@ -119,7 +119,7 @@ class ExprReader {
     Expr fail(std::string what) {
         if (!m_error)
             m_error = invalidInput("column " + std::to_string(m_at + 1) + " of expression '" +
-                                   std::string(m_text.substr(0, 80)) + "': " + std::move(what) + " (SYM-2)");
+                                   std::string(m_text.substr(0, 80)) + "': " + std::move(what));
         return Expr::integer(0);
     }
 

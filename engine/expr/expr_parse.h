@@ -9,7 +9,7 @@
 
 namespace cutaway {
 
-/// The whole text must be one expression. Errors name the column (1-based) and the rule (SYM-1, SYM-2). Nesting is
+/// The whole text must be one expression. Errors name the column (1-based). Nesting is
 /// limited to 256 levels. Division by a literal zero is an error. "oo" and "int_oo" give the largest int64.
 Result<Expr> parseExpr(std::string_view text);
 

@@ -2,9 +2,9 @@
 
 namespace cutaway {
 
-Result<int64_t> reach(const Dims& sizes, const Dims& strides, int64_t offset, const std::string& rule,
+Result<int64_t> reach(const Dims& sizes, const Dims& strides, int64_t offset, const std::string& fault,
                       const std::string& where) {
-    auto fail = [&](std::string what) { return invalidInput(rule + ": " + std::move(what), where); };
+    auto fail = [&](std::string what) { return invalidInput(fault + ": " + std::move(what), where); };
     if (sizes.size() != strides.size())
         return fail(std::to_string(sizes.size()) + " sizes but " + std::to_string(strides.size()) + " strides");
     if (offset < 0) return fail("negative storage offset " + std::to_string(offset));
@@ -28,11 +28,11 @@ Result<int64_t> reach(const Dims& sizes, const Dims& strides, int64_t offset, co
 }
 
 Result<Tensor> makeTensor(std::shared_ptr<Storage>& bytes, DType dtype, Dims sizes, Dims strides, int64_t offset,
-                          const std::string& rule, const std::string& where) {
-    CT_TRY(const int64_t elements, reach(sizes, strides, offset, rule, where));
+                          const std::string& fault, const std::string& where) {
+    CT_TRY(const int64_t elements, reach(sizes, strides, offset, fault, where));
     const auto itemSize = static_cast<size_t>(byteSize(dtype));
     if (static_cast<uint64_t>(elements) > bytes->size() / itemSize)
-        return invalidInput(rule + ": reaches " + std::to_string(elements) + " elements of " +
+        return invalidInput(fault + ": it reaches " + std::to_string(elements) + " elements of " +
                                 std::to_string(itemSize) + " bytes, the storage has " + std::to_string(bytes->size()) +
                                 " bytes",
                             where);

@@ -81,7 +81,7 @@ Result<OpenedFile> openArchive(const ZipArchive& archive, FileFormat format, con
         case FileFormat::CompiledPackage: return describePackage(readPackage(treeOf(archive), path));
         case FileFormat::Exported: return readExported(treeOf(archive), path);
         case FileFormat::TorchScript:
-            return unsupported("DET-4: a TorchScript archive", path,
+            return unsupported("a TorchScript archive", path,
                                {"export the model with torch.export.export and torch.export.save"});
         default:
             return unsupported("a zip archive of an unknown kind", path,
@@ -205,7 +205,7 @@ Result<OpenedFile> RecognisedFile::open(const OpenOptions& options) const {
                 return readRepro(textOf(*known.text), path, storagesBeside(path, textOf(*known.text)));
             case FileFormat::StructuredTrace: return readStructuredTrace(textOf(*known.text), path, options);
             case FileFormat::LegacyTorchSave:
-                return unsupported("DET-5: torch.save file from before PyTorch 1.6", path,
+                return unsupported("a torch.save file from before PyTorch 1.6", path,
                                    {"load it in PyTorch and save it again"});
             default:
                 return unsupported(

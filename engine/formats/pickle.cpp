@@ -28,7 +28,7 @@ class ShapeCheck {
         uint64_t size = 0;
         bool open = false;
     };
-    Error fail(std::string what) const { return Error{ErrorCode::Limit, "SAVE-4: " + std::move(what), m_where, {}}; }
+    Error fail(std::string what) const { return Error{ErrorCode::Limit, std::move(what), m_where, {}}; }
     Result<Extent> visit(const PickleNode* node, int depth) {
         if (depth > kMaxPickleDepth) return fail("nested more than 256 levels deep");
         if (const auto known = m_known.find(node); known != m_known.end()) {
@@ -63,8 +63,7 @@ class PickleMachine {
             if (!opcode) return fail("ends without STOP");
             m_opcode = *opcode;
             if (!step()) return std::move(m_error).value_or(fail("its operand is cut short or out of range"));
-            if (m_tree.nodes.size() > kMaxNodes || m_stack.size() > kMaxStack)
-                return fail("SAVE-4: more than 10000000 values");
+            if (m_tree.nodes.size() > kMaxNodes || m_stack.size() > kMaxStack) return fail("more than 10000000 values");
         }
         CT_TRY_VOID(ShapeCheck(m_where).run(*m_tree.root));
         return std::move(m_tree);
@@ -152,9 +151,10 @@ class PickleMachine {
         if (!items) return false;
         PickleNode* target = top();
         if (target == nullptr) return false;
-        if (target->kind != plain && target->kind != PickleKind::Reduce) return refuse("the target is no list or dict");
+        if (target->kind != plain && target->kind != PickleKind::Reduce)
+            return refuse("the target is not a list or dict");
         if (plain == PickleKind::Dict && items->size() % 2 != 0) return refuse("a key without a value");
-        if ((m_items += items->size()) > kMaxNodes) return refuse("SAVE-4: more than 10000000 items");
+        if ((m_items += items->size()) > kMaxNodes) return refuse("more than 10000000 items");
         target->items.insert(target->items.end(), items->begin(), items->end());
         return true;
     }
@@ -204,7 +204,7 @@ class PickleMachine {
         if (node == nullptr) return false;
         // Real files number the memo densely; a lone high slot would only cost memory.
         if (*slot > m_memo.size() + kMaxStack || *slot > kMaxStack)
-            return refuse("SAVE-4: memo slot " + std::to_string(*slot));
+            return refuse("memo slot " + std::to_string(*slot) + " is out of range");
         m_memo[*slot] = node;
         return true;
     }

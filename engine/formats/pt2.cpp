@@ -26,8 +26,8 @@ struct Program {
 Result<void> checkSchemaVersion(int64_t major, int64_t minor, const std::string& where) {
     if (major == 8 || (major == 0 && minor == 0)) return {};
     return unsupported(
-        "PT2-1: schema version " + std::to_string(major) + "." + std::to_string(minor) + ", this reader knows 8.x",
-        where, {"export the program again with PyTorch 2.2 to 2.11"});
+        "schema version " + std::to_string(major) + "." + std::to_string(minor) + ", this reader knows 8.x", where,
+        {"export the program again with PyTorch 2.2 to 2.11"});
 }
 
 void setSymbols(Module& module, const std::map<std::string, SymbolInfo>& symbols) {
@@ -127,7 +127,7 @@ Result<void> checkPayloads(Module& module, const std::string& where) {
         const TensorType* type = node->type().tensor();
         const Tensor& tensor = found->second;
         if (type == nullptr || tensor.dtype() != type->dtype || toSymDims(tensor.sizes()) != type->sizes)
-            return invalidInput("PT2-15: the data of '" + spec.target + "' is " +
+            return invalidInput("the data of '" + spec.target + "' is " +
                                     TensorType::contiguous(tensor.dtype(), toSymDims(tensor.sizes())).text() +
                                     ", the graph says " + node->type().text(),
                                 where);
@@ -209,7 +209,7 @@ Result<OpenedFile> readFlatPt2(const ZipArchive& archive, const OpenOptions& opt
         int64_t major = -1;
         const auto [end, status] = std::from_chars(version.data(), version.data() + version.size(), major);
         if (status != std::errc() || end == version.data() + version.size() || *end != '.')
-            return unsupported("PT2-1: version '" + version.substr(0, 20) + "' from before schema 8", archive.where(),
+            return unsupported("version '" + version.substr(0, 20) + "' from before schema 8", archive.where(),
                                {"export the program again with PyTorch 2.2 to 2.11"});
         CT_TRY_VOID(checkSchemaVersion(major, -1, archive.where()));
     }

@@ -103,7 +103,7 @@ class GraphReader {
     }
     Result<ValueType> tensorType(std::string_view name) {
         const auto found = m_tensors.find(name);
-        if (found == m_tensors.end()) return invalidInput("PT2-15: tensor_values lacks this name", at("value", name));
+        if (found == m_tensors.end()) return invalidInput("tensor_values has no entry of this name", at("value", name));
         CT_TRY(TensorType type, m_types.tensor(found->second, at("value", name)));
         return ValueType(std::move(type));
     }
@@ -111,7 +111,7 @@ class GraphReader {
         const auto& table = dtype == DType::I64 ? m_symInts : dtype == DType::Bool ? m_symBools : m_symFloats;
         const auto found = table.find(name);
         if (found == table.end())
-            return invalidInput("PT2-15: the table of symbolic values lacks this name", at("value", name));
+            return invalidInput("the table of symbolic values has no entry of this name", at("value", name));
         CT_TRY(SymType type, m_types.symValue(found->second, dtype, at("value", name)));
         return ValueType(std::move(type));
     }
@@ -201,9 +201,9 @@ class GraphReader {
         CT_TRY(const Json list, signature->arrayAt(key, m_where));
         for (const Json item : list.items()) all.push_back(item);
         if (all.size() != count)
-            return invalidInput("PT2-3: " + std::to_string(all.size()) + " " + key + " for " + std::to_string(count) +
-                                    " values of the graph",
-                                m_where);
+            return invalidInput(
+                std::to_string(all.size()) + " " + key + " for " + std::to_string(count) + " values of the graph",
+                m_where);
         return all;
     }
     Result<void> readInputs(const Json* signature) {
@@ -255,7 +255,7 @@ class GraphReader {
     Result<void> noUnknown(const std::string& where) {
         const std::vector<std::string> unknown = m_arguments.takeUnknown();
         if (unknown.empty()) return {};
-        return unsupported("PT2-2: unknown kind of argument '" + unknown[0] + "'", where,
+        return unsupported("unknown kind of argument '" + unknown[0] + "'", where,
                            {"the file was written by a newer PyTorch; export it again with 2.11"});
     }
     Result<void> readOutputs(const Json* signature) {
@@ -304,8 +304,8 @@ class GraphReader {
         CT_TRY_VOID(readArguments(*op, inputs, positional, keywords, where));
         if (const std::vector<std::string> unknown = m_arguments.takeUnknown(); !unknown.empty()) {
             // The rest of the graph is still good: this one call is shown under a name that nothing runs.
-            m_remarks.push_back(where + ": PT2-2: unknown kind of argument '" + unknown[0] + "'; the call of " +
-                                op->name() + " is shown, not run");
+            m_remarks.push_back(where + ": unknown kind of argument '" + unknown[0] + "'; the call of " + op->name() +
+                                " is shown, not run");
             op = &findOrMakeOpaque("unsupported." + op->name());
         }
         if (op->schema()) {

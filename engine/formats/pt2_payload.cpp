@@ -33,7 +33,7 @@ class PayloadReader {
             }
             CT_TRY(const TensorType type, m_types.tensor(*meta, at));
             if (!allInts(type.sizes) || !allInts(type.strides) || !type.offset.isInt())
-                return invalidInput("PAY-1: sizes, strides and offset of a payload must be numbers", at);
+                return invalidInput("sizes, strides and offset of a payload must be numbers", at);
             CT_TRY_VOID(readRaw(name, std::string(path), type, tensors, at));
         }
         return {};
@@ -54,15 +54,16 @@ class PayloadReader {
         if (!bytes) {
             CT_TRY(bytes, m_archive.readLater(*entry));
         }
-        CT_TRY(const int64_t elements, reach(sizes, strides, type.offset.value(), "PAY-1", at));
+        CT_TRY(const int64_t elements, reach(sizes, strides, type.offset.value(), "invalid payload", at));
         if (bytes->size() == 0 && elements > 0) {  // PAY-2
             if (elements > kMaxZeros / byteSize(type.dtype))
-                return Error{ErrorCode::Limit, "PAY-2: an empty payload for more than 1 GiB", at, {}};
+                return Error{ErrorCode::Limit, "the payload is empty, but its sizes need more than 1 GiB", at, {}};
             bytes = Storage::allocate(static_cast<size_t>(elements * byteSize(type.dtype)));
             m_remarks.push_back("the data of '" + name + "' is empty in the file (" + path +
                                 "); it is taken to be zeros");
         }
-        CT_TRY(Tensor tensor, makeTensor(bytes, type.dtype, sizes, strides, type.offset.value(), "PAY-1", at));
+        CT_TRY(Tensor tensor,
+               makeTensor(bytes, type.dtype, sizes, strides, type.offset.value(), "invalid payload", at));
         tensors.insert_or_assign(name, std::move(tensor));
         return {};
     }

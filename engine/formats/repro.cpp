@@ -76,10 +76,10 @@ class ReproReader {
         m_class = m_text.find("(torch.nn.Module):");
         if (m_class == std::string_view::npos) {
             if (const size_t load = m_text.find("torch.export.load("); load != std::string_view::npos)
-                return unsupported("REPRO-10: the script loads an exported program", m_path,
+                return unsupported("the script loads an exported program", m_path,
                                    {"open the file it names: " +
                                     std::string(m_text.substr(load + 18, m_text.find(')', load) - load - 18))});
-            return unsupported("REPRO-9: no graph was saved in this script", m_path,
+            return unsupported("no graph was saved in this script", m_path,
                                {"open the graph that was compiled, fx_graph_readable.py"});
         }
         m_class = m_text.rfind('\n', m_class) == std::string_view::npos ? 0 : m_text.rfind('\n', m_class) + 1;
@@ -104,8 +104,8 @@ class ReproReader {
             return input.kind == ReproInput::Kind::Unsupported;
         });
         if (parameters.size() != inputs.size() && !explained)
-            return invalidInput("REPRO-11: forward takes " + std::to_string(parameters.size()) +
-                                    " inputs, load_args reads " + std::to_string(inputs.size()),
+            return invalidInput("forward takes " + std::to_string(parameters.size()) + " inputs, load_args reads " +
+                                    std::to_string(inputs.size()),
                                 m_path);
         for (size_t i = 0; i < std::min(parameters.size(), inputs.size()); ++i)
             m_types.emplace(std::string(parameters[i].name), typeOf(inputs[i]));
@@ -141,13 +141,13 @@ class ReproReader {
                 module.tensors.emplace(attribute.name, std::move(tensor));
             } else {
                 m_inputs.remarks.push_back("the data of '" + attribute.name +
-                                           "' was not saved (REPRO-2); seeded values take its place");
+                                           "' was not saved; seeded values take its place");
             }
         }
         for (const Node& node : module.graph().nodes())
             if (node.kind() == NodeKind::GetAttr && node.type().isOpaque())
                 m_inputs.remarks.push_back("incomplete graph: '" + node.target() +
-                                           "' is a graph or module whose content was not saved (REPRO-3)");
+                                           "' is a graph or module whose content was not saved");
     }
 
     // -- sample inputs
@@ -204,12 +204,12 @@ class ReproReader {
             const auto sizes = numbers(input.type.sizes), strides = numbers(input.type.strides);
             const auto offset = number(input.type.offset);
             if (!sizes || !strides || !offset) return {};
-            const auto elements = reach(*sizes, *strides, *offset, "REPRO-5", m_path);
+            const auto elements = reach(*sizes, *strides, *offset, "invalid tensor", m_path);
             if (!elements || *elements > kMaxMadeBytes * 64)
                 return leaveOut(input, elements ? "too large" : elements.error().message);
             auto storage = storageFor(input, *elements * byteSize(input.type.dtype));
             if (!storage) return leaveOut(input, "no data");
-            auto tensor = makeTensor(storage, input.type.dtype, *sizes, *strides, *offset, "REPRO-5", m_path);
+            auto tensor = makeTensor(storage, input.type.dtype, *sizes, *strides, *offset, "invalid tensor", m_path);
             if (!tensor) return leaveOut(input, tensor.error().message);
             samples.push_back({std::move(*tensor)});
         }

@@ -78,20 +78,18 @@ class Literals {
     }
     /// A number or an expression over symbols (REPRO-7).
     Result<SymInt> size(SyntaxId id) const {
-        if (id == kNoSyntax) return invalidInput("REPRO-5: a size is missing");
+        if (id == kNoSyntax) return invalidInput("a size is missing");
         CT_TRY(Expr expr, parseExpr(text(id)));
-        if (expr->dtype != DType::I64)
-            return invalidInput("REPRO-7: '" + std::string(text(id)) + "' is not an integer");
+        if (expr->dtype != DType::I64) return invalidInput("'" + std::string(text(id)) + "' is not an integer");
         SymInt value(std::move(expr));
-        if (value.isInt() && value.value() < 0)
-            return invalidInput("REPRO-5: negative size, stride or offset " + value.text());
+        if (value.isInt() && value.value() < 0) return invalidInput("negative size, stride or offset " + value.text());
         return value;
     }
     Result<SymDims> sizes(SyntaxId id) const {
-        if (id == kNoSyntax) return invalidInput("REPRO-5: sizes are missing");
+        if (id == kNoSyntax) return invalidInput("sizes are missing");
         const SyntaxNode& list = m_tree.at(id);
         if (list.kind != SyntaxKind::Tuple && list.kind != SyntaxKind::List)
-            return invalidInput("REPRO-5: sizes are a tuple, not '" + std::string(text(id)) + "'");
+            return invalidInput("sizes must be a tuple, not '" + std::string(text(id)) + "'");
         SymDims out;
         for (SyntaxId item = list.first; item != kNoSyntax; item = m_tree.at(item).next) {
             CT_TRY(SymInt one, size(item));
@@ -100,8 +98,8 @@ class Literals {
         int64_t elements = 1;
         for (const SymInt& each : out)
             if (__builtin_mul_overflow(elements, std::max<int64_t>(each.asInt().value_or(1), 1), &elements))
-                return invalidInput("REPRO-5: the product of the sizes overflows 64 bits");
-        if (out.size() > 64) return invalidInput("REPRO-5: " + std::to_string(out.size()) + " dims");
+                return invalidInput("the product of the sizes overflows 64 bits");
+        if (out.size() > 64) return invalidInput(std::to_string(out.size()) + " dims; at most 64 are read");
         return out;
     }
     std::optional<DType> dtype(SyntaxId id) const {
@@ -213,7 +211,7 @@ class LoadArgsReader {
         input.name = nameOf(comment);
         const SyntaxId buffer = call.positional(0);
         const auto known = buffer == kNoSyntax ? m_byName.end() : m_byName.find(m_literals.text(buffer));
-        if (known == m_byName.end()) return invalidInput("REPRO-5: the tensor's storage is not defined");
+        if (known == m_byName.end()) return invalidInput("the tensor's storage is not defined");
         input.storage = known->second;
         TensorType& type = input.type;
         type.device = m_devices[known->second];
@@ -223,10 +221,12 @@ class LoadArgsReader {
         if (strides != kNoSyntax && m_tree.at(strides).text != "None") {
             CT_TRY(type.strides, m_literals.sizes(strides));
         }
-        if (type.strides.size() != type.sizes.size()) return invalidInput("REPRO-5: as many strides as sizes are due");
+        if (type.strides.size() != type.sizes.size())
+            return invalidInput(std::to_string(type.strides.size()) + " strides for " +
+                                std::to_string(type.sizes.size()) + " sizes");
         if (const SyntaxId dtype = call.keyword("dtype"); dtype != kNoSyntax) {
             const auto found = m_literals.dtype(dtype);
-            if (!found) return invalidInput("REPRO-5: '" + std::string(m_literals.text(dtype)) + "' is not a dtype");
+            if (!found) return invalidInput("'" + std::string(m_literals.text(dtype)) + "' is not a dtype");
             type.dtype = *found;
         }
         if (const SyntaxId offset = call.keyword("storage_offset"); offset != kNoSyntax) {
@@ -239,7 +239,7 @@ class LoadArgsReader {
     }
     Result<void> symint(std::string_view comment, const CallReader& call) {
         CT_TRY(const SymInt value, m_literals.size(call.either(0, "val")));
-        if (!value.isInt()) return invalidInput("REPRO-6: a symint is written as its number");
+        if (!value.isInt()) return invalidInput("a symint must be written as a number");
         m_out.inputs.push_back(
             {.kind = ReproInput::Kind::SymInt, .name = nameOf(comment), .type = {}, .value = value.value()});
         return {};

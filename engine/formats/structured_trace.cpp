@@ -70,7 +70,8 @@ class TraceReader {
                 if (header.empty() || header.front() == '\t') continue;
                 m_file.remarks.push_back("line " + std::to_string(line) + " is no record and is skipped");
                 if (m_file.remarks.size() > 50)
-                    return invalidInput("TRC-1: many lines are no records", m_file.path + ":" + std::to_string(line));
+                    return invalidInput("many lines are not records of a structured trace",
+                                        m_file.path + ":" + std::to_string(line));
                 continue;
             }
             m_line = line;
@@ -108,7 +109,7 @@ class TraceReader {
         const auto document = parseJson(json, where);
         if (!document) {
             if (!last) return document.error();
-            m_file.remarks.emplace_back("the last record is cut off and is left out (TRC-4)");
+            m_file.remarks.emplace_back("the last record is cut off and is left out");
             return {};
         }
         ++m_records;
@@ -122,8 +123,8 @@ class TraceReader {
         ++m_counts[name];
         if (const auto sum = root.find("has_payload"); sum && sum->text() && *sum->text() != md5Hex(payload)) {
             // The record that a crash cut off has no complete payload either.
-            m_file.remarks.push_back(where + ": the payload of " + name + " does not have its checksum" +
-                                     (last ? "; it is the last record and may be cut off (TRC-4)" : " (TRC-2)"));
+            m_file.remarks.push_back(where + ": the payload of " + name + " does not match its checksum" +
+                                     (last ? "; it is the last record and may be cut off" : ""));
         }
         if (isGraphEvent(event) || (event == "artifact" && isGraphArtifact(name))) addText(root, name, payload);
         else if (name == "fx_graph_runnable") addRunnable(root, name, payload);

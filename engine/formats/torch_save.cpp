@@ -184,18 +184,18 @@ class SavedReader {
         bool meta = false;
     };
     Result<StorageId> storageId(const PickleNode* persistent) const {
-        if (persistent->kind != PickleKind::Persistent) return fail("SAVE-3: a storage is expected");
+        if (persistent->kind != PickleKind::Persistent) return fail("expected a storage");
         const PickleNode* id = persistent->items[0];
         if (id->kind != PickleKind::Tuple || id->items.size() != 5 || !id->items[0]->isText("storage") ||
             id->items[1]->kind != PickleKind::Global || id->items[2]->kind != PickleKind::Text ||
             id->items[4]->kind != PickleKind::Int)
-            return fail("SAVE-3: a persistent id that is no storage");
+            return fail("a persistent id that does not name a storage");
         StorageId found;
         if (const auto rest = after(id->items[1]->text(), "torch ")) found.dtype = dtypeFromStorageClass(*rest);
         found.key = id->items[2]->text();
         found.numel = id->items[4]->integer();
         found.meta = id->items[3]->isText("meta");
-        if (found.numel < 0) return fail("SAVE-3: storage '" + found.key + "' of negative size");
+        if (found.numel < 0) return fail("storage '" + found.key + "' has a negative size");
         return found;
     }
     /// The payload, shared by all storages with its key. `component` is the width that big-endian data is swapped by.
@@ -205,7 +205,7 @@ class SavedReader {
             const ZipEntry* entry = m_archive.find("data/" + id.key);
             if (entry == nullptr)
                 return Error{ErrorCode::NotFound,
-                             "SAVE-3: the storage's data is not in the file",
+                             "the storage's data is not in the file",
                              m_archive.where() + ": data/" + id.key,
                              {}};
             CT_TRY(std::shared_ptr<Storage> bytes, m_archive.readLater(*entry));
@@ -218,7 +218,7 @@ class SavedReader {
         std::shared_ptr<Storage>& bytes = m_storages.at(id.key);
         const size_t itemSize = id.dtype ? static_cast<size_t>(byteSize(*id.dtype)) : 1;
         if (static_cast<uint64_t>(id.numel) > bytes->size() / itemSize)
-            return invalidInput("SAVE-3: " + std::to_string(id.numel) + " elements of " + std::to_string(itemSize) +
+            return invalidInput(std::to_string(id.numel) + " elements of " + std::to_string(itemSize) +
                                     " bytes are promised, " + std::to_string(bytes->size()) + " bytes are there",
                                 m_archive.where() + ": data/" + id.key);
         return &bytes;
@@ -238,7 +238,7 @@ class SavedReader {
         const DType dtype = id.dtype.value_or(DType::U8);
         CT_TRY(std::shared_ptr<Storage>* const bytes, payload(id, componentOf(dtype)));
         CT_TRY(Tensor tensor,
-               makeTensor(*bytes, dtype, {id.numel}, {1}, 0, "SAVE-5", m_archive.where() + ": data/" + id.key));
+               makeTensor(*bytes, dtype, {id.numel}, {1}, 0, "invalid tensor", m_archive.where() + ": data/" + id.key));
         return SavedValue{std::move(tensor)};
     }
 
@@ -249,10 +249,10 @@ class SavedReader {
             !list->items[1]->items.empty())
             list = list->items[1]->items[0];
         if (list->kind != PickleKind::Tuple && list->kind != PickleKind::List)
-            return fail("SAVE-5: sizes or strides are no tuple");
+            return fail("sizes and strides must be tuples");
         Dims out;
         for (const PickleNode* item : list->items) {
-            if (item->kind != PickleKind::Int) return fail("SAVE-5: a size or stride is no integer");
+            if (item->kind != PickleKind::Int) return fail("sizes and strides must be integers");
             out.push_back(item->integer());
         }
         return out;
@@ -268,13 +268,13 @@ class SavedReader {
             if (found == nullptr) return wrongArguments(reduce);
             dtype = *found;
         }
-        if (!dtype) return fail("SAVE-3: storage '" + id.key + "' of a class without a dtype");
+        if (!dtype) return fail("the class of storage '" + id.key + "' has no dtype");
         if (id.meta) return SavedValue{SavedUnsupported{"tensor without data (device meta)"}};
         CT_TRY(Dims sizes, dims(arguments[2]));
         CT_TRY(Dims strides, dims(arguments[3]));
         CT_TRY(std::shared_ptr<Storage>* const bytes, payload(id, componentOf(*dtype)));
         CT_TRY(Tensor tensor, makeTensor(*bytes, *dtype, std::move(sizes), std::move(strides), arguments[1]->integer(),
-                                         "SAVE-5", m_archive.where() + ": data/" + id.key));
+                                         "invalid tensor", m_archive.where() + ": data/" + id.key));
         if (arguments.size() > least) return applyFlags(std::move(tensor), arguments[least]);
         return SavedValue{std::move(tensor)};
     }

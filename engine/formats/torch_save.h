@@ -49,7 +49,7 @@ struct SavedDict {
 /// as they were pickled, without making the object.
 enum class SavedObjects : uint8_t { Refused, AsFields };
 
-/// The value that torch.load would give. Errors name the entry and the rule (SAVE-1..5) or the refused names.
+/// The value that torch.load would give. Errors name the entry, or the refused names.
 Result<SavedValue> readTorchSave(const ZipArchive& archive, SavedObjects objects = SavedObjects::Refused);
 Result<SavedValue> readTorchSave(ByteSource source, const std::string& where,
                                  SavedObjects objects = SavedObjects::Refused);

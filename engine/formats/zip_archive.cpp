@@ -59,8 +59,8 @@ bool readZip64Extra(std::string_view extra, ZipEntry& entry, bool wantSize, bool
 
 }  // namespace
 
-Error ZipArchive::fail(std::string_view rule, std::string what, const std::string& entry) const {
-    return invalidInput(std::string(rule) + ": " + std::move(what), entry.empty() ? m_where : m_where + ": " + entry);
+Error ZipArchive::fail(std::string what, const std::string& entry) const {
+    return invalidInput(std::move(what), entry.empty() ? m_where : m_where + ": " + entry);
 }
 
 Result<ZipArchive> ZipArchive::open(ByteSource source, std::string where) {
@@ -75,7 +75,7 @@ Result<void> ZipArchive::readDirectory() {
     CT_TRY(const std::shared_ptr<Storage> tailBytes, m_source.read(fileSize - tailSize, tailSize));
     const auto tail = span(*tailBytes);
     const auto end = findEndRecord(tail);
-    if (!end) return fail("ZIP-1", "no end-of-directory record; the file is not a zip archive or is cut short");
+    if (!end) return fail("no end-of-directory record; the file is not a zip archive or is cut short");
     const uint64_t endOffset = fileSize - tailSize + *end;
     ByteCursor cursor(tail, *end + 8);
     cursor.read<uint16_t>();
@@ -87,11 +87,10 @@ Result<void> ZipArchive::readDirectory() {
         if (*end >= kLocatorSize && *ByteCursor(tail, *end - kLocatorSize).read<uint32_t>() == kEnd64Locator) {
             const uint64_t at = *ByteCursor(tail, *end - kLocatorSize + 8).read<uint64_t>();
             if (at > fileSize || fileSize - at < kEnd64RecordSize)
-                return fail("ZIP-1", "no zip64 record at byte " + std::to_string(at));
+                return fail("no zip64 record at byte " + std::to_string(at));
             CT_TRY(const std::shared_ptr<Storage> recordBytes, m_source.read(at, kEnd64RecordSize));
             ByteCursor record(span(*recordBytes), 0);
-            if (*record.read<uint32_t>() != kEnd64Record)
-                return fail("ZIP-1", "no zip64 record at byte " + std::to_string(at));
+            if (*record.read<uint32_t>() != kEnd64Record) return fail("no zip64 record at byte " + std::to_string(at));
             record.text(28);
             directory.count = *record.read<uint64_t>();
             directory.size = *record.read<uint64_t>();
@@ -99,13 +98,12 @@ Result<void> ZipArchive::readDirectory() {
         }
     }
     if (directory.offset > endOffset || directory.size > endOffset - directory.offset)
-        return fail("ZIP-1", "the directory (" + std::to_string(directory.size) + " bytes at " +
-                                 std::to_string(directory.offset) + ") does not lie inside the file");
+        return fail("the directory (" + std::to_string(directory.size) + " bytes at " +
+                    std::to_string(directory.offset) + ") does not lie inside the file");
     if (directory.count > directory.size / kCentralSize)
-        return fail("ZIP-1", std::to_string(directory.count) + " entries do not fit a directory of " +
-                                 std::to_string(directory.size) + " bytes");
-    if (directory.size > kMaxDirectory)
-        return fail("ZIP-1", "a directory of " + std::to_string(directory.size) + " bytes");
+        return fail(std::to_string(directory.count) + " entries do not fit a directory of " +
+                    std::to_string(directory.size) + " bytes");
+    if (directory.size > kMaxDirectory) return fail("a directory of " + std::to_string(directory.size) + " bytes");
     CT_TRY(const std::shared_ptr<Storage> bytes, m_source.read(directory.offset, directory.size));
     return parseDirectory(span(*bytes), directory.offset, directory.count);
 }
@@ -116,12 +114,10 @@ Result<void> ZipArchive::parseDirectory(std::span<const std::byte> bytes, uint64
     for (uint64_t i = 0; i < count; ++i) {
         const uint64_t start = offset + at.position();
         auto cut = [&] {
-            return fail("ZIP-1",
-                        "directory entry " + std::to_string(i) + " at byte " + std::to_string(start) + " is cut short");
+            return fail("directory entry " + std::to_string(i) + " at byte " + std::to_string(start) + " is cut short");
         };
         if (at.remaining() < kCentralSize) return cut();
-        if (*at.read<uint32_t>() != kCentralHeader)
-            return fail("ZIP-1", "no directory entry at byte " + std::to_string(start));
+        if (*at.read<uint32_t>() != kCentralHeader) return fail("no directory entry at byte " + std::to_string(start));
         at.text(4);  // versions
         ZipEntry entry;
         entry.flags = *at.read<uint16_t>();
@@ -141,7 +137,7 @@ Result<void> ZipArchive::parseDirectory(std::span<const std::byte> bytes, uint64
         const bool size64 = entry.size == 0xFFFFFFFF, packed64 = entry.packedSize == 0xFFFFFFFF,
                    offset64 = entry.headerOffset == 0xFFFFFFFF;
         if ((size64 || packed64 || offset64) && !readZip64Extra(*extra, entry, size64, packed64, offset64))
-            return fail("ZIP-1", "zip64 sizes are missing", entry.name);
+            return fail("zip64 sizes are missing", entry.name);
         if (!entry.name.ends_with('/')) all.push_back(std::move(entry));
     }
 
@@ -149,7 +145,7 @@ Result<void> ZipArchive::parseDirectory(std::span<const std::byte> bytes, uint64
     stripRoot();
     for (size_t i = 0; i < m_entries.size(); ++i)
         if (!m_byName.emplace(m_entries[i].name, i).second)
-            return fail("ZIP-1", "the directory names this entry twice", m_entries[i].name);
+            return fail("the directory names this entry twice", m_entries[i].name);
     // torch.save can be told to leave checksums out, of all entries or of the storages, and writes 0 for them;
     // torch.export always has them.
     m_summed = find("data.pkl") == nullptr &&
@@ -179,32 +175,29 @@ bool ZipArchive::hasFolder(std::string_view folder) const {
 }
 
 Result<uint64_t> ZipArchive::payloadStart(const ZipEntry& entry) const {
-    if (entry.flags & kEncryptedFlags) return fail("ZIP-3", "encrypted entries are not read", entry.name);
+    if (entry.flags & kEncryptedFlags) return fail("encrypted entries are not read", entry.name);
     if (entry.method != kStored && entry.method != kDeflated)
-        return fail("ZIP-3",
-                    "compression method " + std::to_string(entry.method) + " is not read (0 stored, 8 deflated)",
+        return fail("compression method " + std::to_string(entry.method) + " is not read (0 stored, 8 deflated)",
                     entry.name);
     const std::string at = "byte " + std::to_string(entry.headerOffset);
     if (entry.headerOffset > m_source.size() || m_source.size() - entry.headerOffset < kLocalSize)
-        return fail("ZIP-2", "its header would lie at " + at + ", past the end", entry.name);
+        return fail("its header would lie at " + at + ", past the end", entry.name);
     CT_TRY(const std::shared_ptr<Storage> header, m_source.read(entry.headerOffset, kLocalSize));
     if (*ByteCursor(span(*header), 0).read<uint32_t>() != kLocalHeader)
-        return fail("ZIP-2", "no local header at " + at, entry.name);
+        return fail("no local header at " + at, entry.name);
     ByteCursor lengths(span(*header), 26);
     const size_t nameLength = *lengths.read<uint16_t>(), extraLength = *lengths.read<uint16_t>();
     const uint64_t start = entry.headerOffset + kLocalSize + nameLength + extraLength;
     if (start > m_source.size() || entry.packedSize > m_source.size() - start)
         return fail(
-            "ZIP-2",
             std::to_string(entry.packedSize) + " bytes at " + std::to_string(start) + " reach past the end of the file",
             entry.name);
     if (entry.method == kStored) {
-        if (entry.size != entry.packedSize) return fail("ZIP-3", "a stored entry with two different sizes", entry.name);
+        if (entry.size != entry.packedSize) return fail("a stored entry has two different sizes", entry.name);
         return start;
     }
     if (entry.size / kMaxDeflateRatio > entry.packedSize + 1)
-        return fail("ZIP-3",
-                    std::to_string(entry.packedSize) + " bytes cannot inflate to " + std::to_string(entry.size),
+        return fail(std::to_string(entry.packedSize) + " bytes cannot inflate to " + std::to_string(entry.size),
                     entry.name);
     if (entry.size > 0xFFFFFFFF || entry.packedSize > 0xFFFFFFFF)
         return unsupported("ZIP-3: deflated entries above 4 GiB are not read", m_where + ": " + entry.name,
@@ -215,7 +208,7 @@ Result<uint64_t> ZipArchive::payloadStart(const ZipEntry& entry) const {
 Result<void> ZipArchive::checkSum(const ZipEntry& entry, std::span<const std::byte> content) const {
     if (entry.crc == 0 && !m_summed) return {};
     const auto sum = ::crc32_z(0, reinterpret_cast<const Bytef*>(content.data()), content.size());
-    if (sum != entry.crc) return fail("ZIP-4", "checksum does not fit; the entry is damaged", entry.name);
+    if (sum != entry.crc) return fail("wrong checksum; the entry is damaged", entry.name);
     return {};
 }
 
@@ -226,7 +219,7 @@ Result<void> ZipArchive::unpack(const ZipEntry& entry, uint64_t start, std::span
     }
     CT_TRY(const std::shared_ptr<Storage> packed, m_source.read(start, entry.packedSize));
     z_stream stream{};
-    if (::inflateInit2(&stream, -MAX_WBITS) != Z_OK) return fail("ZIP-3", "zlib does not start", entry.name);
+    if (::inflateInit2(&stream, -MAX_WBITS) != Z_OK) return fail("zlib cannot start", entry.name);
     stream.next_in = reinterpret_cast<Bytef*>(packed->data());
     stream.avail_in = static_cast<uInt>(entry.packedSize);
     stream.next_out = reinterpret_cast<Bytef*>(into.data());
@@ -234,7 +227,7 @@ Result<void> ZipArchive::unpack(const ZipEntry& entry, uint64_t start, std::span
     const int status = ::inflate(&stream, Z_FINISH);
     const bool whole = status == Z_STREAM_END && stream.total_out == into.size();
     ::inflateEnd(&stream);
-    if (!whole) return fail("ZIP-3", "deflated data is damaged", entry.name);
+    if (!whole) return fail("deflated data is damaged", entry.name);
     return checkSum(entry, into);
 }
 

@@ -54,7 +54,7 @@ class ZipArchive {
     Result<void> readDirectory();
     Result<void> parseDirectory(std::span<const std::byte> bytes, uint64_t offset, uint64_t count);
     void stripRoot();
-    Error fail(std::string_view rule, std::string what, const std::string& entry = {}) const;
+    Error fail(std::string what, const std::string& entry = {}) const;
     /// Where the payload begins, of an entry that can be read.
     Result<uint64_t> payloadStart(const ZipEntry& entry) const;
     Result<void> unpack(const ZipEntry& entry, uint64_t start, std::span<std::byte> into) const;

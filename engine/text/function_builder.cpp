@@ -57,7 +57,7 @@ std::unique_ptr<Module> FunctionBuilder::build() {
 void FunctionBuilder::buildSubgraphs() {
     for (const auto& child : m_function.children) {
         if (m_module->subgraph(child->name))
-            return m_state.fail(child->begin, "subgraph '" + std::string(child->name) + "' is defined twice (TXT-5)");
+            return m_state.fail(child->begin, "subgraph '" + std::string(child->name) + "' is defined twice");
         std::unique_ptr<Module> body = FunctionBuilder(m_state, *child).build();
         if (!body) return;
         body->name = std::string(child->name);
@@ -96,7 +96,7 @@ void FunctionBuilder::parameters() {
 void FunctionBuilder::placeholder(std::string_view raw, int stars, SyntaxId annotation, std::string_view comment,
                                   uint32_t begin) {
     if (m_scope.names.contains(raw))
-        return m_state.fail(begin, "the parameter '" + std::string(raw) + "' is defined twice (TXT-5)");
+        return m_state.fail(begin, "the parameter '" + std::string(raw) + "' is defined twice");
     const std::string target = std::string(static_cast<size_t>(stars), '*') + std::string(raw);
     Annotation written = annotationOf(annotation, raw);
     if (m_state.error) return;
@@ -345,7 +345,7 @@ void FunctionBuilder::free(const Statement& statement) {
         const SyntaxNode& name = m_state.at(id);
         auto found = m_scope.names.find(name.text);
         if (found == m_scope.names.end()) {
-            m_state.remark(name.begin, "'" + std::string(name.text) + "' is freed but not defined (TXT-4)");
+            m_state.remark(name.begin, "'" + std::string(name.text) + "' is freed but not defined");
             continue;
         }
         found->second.freed = true;
@@ -404,7 +404,7 @@ void FunctionBuilder::setProvenance(Node& node, std::string_view name) {
 void FunctionBuilder::define(std::string_view name, Node& node, uint32_t begin) {
     auto [place, fresh] = m_scope.names.try_emplace(name);
     if (!fresh && !place->second.rawParameter && place->second.subgraph.empty())
-        return m_state.fail(begin, "'" + std::string(name) + "' is defined twice (TXT-5)");
+        return m_state.fail(begin, "'" + std::string(name) + "' is defined twice");
     place->second = {.node = &node, .lastUse = m_scope.statement};
     setProvenance(node, name);
 }

@@ -118,7 +118,7 @@ Binding* ValueReader::use(std::string_view name, const SyntaxNode& at) {
     if (found == m_scope.names.end()) return nullptr;
     Binding& binding = found->second;
     if (binding.freed) {
-        m_state.remark(at.begin, "'" + std::string(name) + "' is used after it was freed (TXT-4)");
+        m_state.remark(at.begin, "'" + std::string(name) + "' is used after it was freed");
         binding.freed = false;
     }
     binding.lastUse = m_scope.statement;
@@ -148,11 +148,9 @@ Argument ValueReader::read(SyntaxId id) {
         case SyntaxKind::Empty: return {};
         case SyntaxKind::Attribute:
             if (auto path = attributePath(id)) return attribute(*path, node);
-            m_state.fail(node.begin, "an attribute of a value is a statement of its own (TXT-1)");
+            m_state.fail(node.begin, "an attribute of a value is a statement of its own");
             return {};
-        case SyntaxKind::Subscript:
-            m_state.fail(node.begin, "a subscript is a statement of its own (TXT-1)");
-            return {};
+        case SyntaxKind::Subscript: m_state.fail(node.begin, "a subscript is a statement of its own"); return {};
         case SyntaxKind::Keyword: break;
     }
     m_state.fail(node.begin, "'" + visibleText(clipped(node.text, 30)) + "' is not a value");
@@ -195,7 +193,7 @@ Argument ValueReader::readDotted(const SyntaxNode& node) {
             if (const auto value = namedReal(name.substr(module.size()))) return Argument(*value);
     const std::string_view first = name.substr(0, name.find('.'));
     if (const auto found = m_scope.names.find(first); found != m_scope.names.end() && found->second.node) {
-        m_state.fail(node.begin, "an attribute of a value is a statement of its own (TXT-1)");
+        m_state.fail(node.begin, "an attribute of a value is a statement of its own");
         return {};
     }
     return Argument(OpRef{&m_state.op(name)});
@@ -257,7 +255,7 @@ Argument ValueReader::readCall(SyntaxId id) {
     const SyntaxNode& callee = m_state.at(call.first);
     if (auto path = attributePath(id)) return attribute(*path, call);
     if (callee.kind != SyntaxKind::Name) {
-        m_state.fail(call.begin, "calls do not nest; name the inner value first (TXT-1)");
+        m_state.fail(call.begin, "calls do not nest; name the inner value first");
         return {};
     }
     const std::string_view name = callee.text;
@@ -284,7 +282,7 @@ Argument ValueReader::readCall(SyntaxId id) {
         m_state.remark(call.begin, "the named tuple '" + std::string(name) + "' is read as a plain tuple");
         return Argument(readItems(callee.next, true));
     }
-    m_state.fail(call.begin, "calls do not nest; name the inner value first (TXT-1)");
+    m_state.fail(call.begin, "calls do not nest; name the inner value first");
     return {};
 }
 
@@ -350,7 +348,7 @@ Argument ValueReader::readSymbolic(const SyntaxNode& node) {
         }
         const SymType* type = found->second.node->type().sym();
         if (type == nullptr || !type->expr) {
-            m_state.fail(node.begin, "arithmetic on values is a statement of its own (TXT-1)");
+            m_state.fail(node.begin, "arithmetic on values is a statement of its own");
             return {};
         }
         *expr = substitute(*expr, [&](const std::string& symbol) { return symbol == name ? type->expr : Expr(); });

@@ -45,7 +45,7 @@ bool SyntaxParser::findStart() {
 
 Result<void> SyntaxParser::run() {
     if (!findStart())
-        return syntaxError(m_tree.source, 0, "no 'class NAME(torch.nn.Module):' and no 'def' in the text (DET-8)");
+        return syntaxError(m_tree.source, 0, "no 'class NAME(torch.nn.Module):' and no 'def' in the text");
     if (atName("class")) {
         // A path before it hides the indentation, which is then that of the log: none.
         m_tree.root = parseClass(peek().startsLine ? peek().indent : 0);
@@ -284,7 +284,7 @@ void SyntaxParser::chainNames(Statement& statement) {
     }
     if (m_error) return;
     if (node(statement.value).kind != SyntaxKind::Name || node(statement.value).text != "None")
-        return fail(node(statement.value).begin, "a chain of '=' only frees names and ends in None (TXT-4)");
+        return fail(node(statement.value).begin, "a chain of '=' only frees names and ends in None");
     statement.kind = StatementKind::Free;
 }
 

@@ -68,17 +68,16 @@ void OpenTest::detects_data() {
         FileFormat::Pt2Flat);
     row("DET-3", pickle::archive(pickle::whole("N")), FileFormat::TorchSave);
     row("DET-4, constants", pickle::archive(pickle::whole("N"), {}, {{"constants.pkl", ""}}), FileFormat::TorchScript,
-        "DET-4: a TorchScript archive export the model with torch.export.export and torch.export.save");
+        "a TorchScript archive export the model with torch.export.export and torch.export.save");
     row("DET-4, code", pickle::archive(pickle::whole("N"), {}, {{"code/x.py", ""}}), FileFormat::TorchScript,
-        "DET-4: a TorchScript archive export the model with torch.export.export and torch.export.save");
+        "a TorchScript archive export the model with torch.export.export and torch.export.save");
     row("other zip", buildZip({{.name = "a.txt", .content = "hi"}}), FileFormat::Unknown,
         "a zip archive of an unknown kind Cutaway opens what torch.export.save and torch.save write");
     row("DET-5", std::string("\x80\x02\x8A\x0A\x6C\xFC\x9C\x46\xF9\x20\x6A\xA8\x50\x19\x2E.", 16),
-        FileFormat::LegacyTorchSave,
-        "DET-5: torch.save file from before PyTorch 1.6 load it in PyTorch and save it again");
+        FileFormat::LegacyTorchSave, "a torch.save file from before PyTorch 1.6 load it in PyTorch and save it again");
     row("DET-6", *formatSafeTensors({{{"x", Tensor::zeros(DType::F32, {2})}}, {}}), FileFormat::SafeTensors);
-    row("DET-8, short form", kRelu, FileFormat::FxText);
-    row("DET-8, class",
+    row("short form", kRelu, FileFormat::FxText);
+    row("class",
         "class GraphModule(torch.nn.Module):\n    def forward(self, x: \"f32[2]\"):\n        relu: \"f32[2]\" = torch.ops.aten.relu.default(x);  x = None\n        return (relu,)\n",
         FileFormat::FxText);
     row("empty", "", FileFormat::Unknown,

@@ -74,7 +74,7 @@ void Pt2Test::importsPrograms_data() {
     row("one op", reluProgram(), "%x: f32[2]\n%relu: f32[2] = aten.relu.default(%x)\nreturn (%relu)\n");
     Pt2Program single = reluProgram();
     single.graphExtra = R"(, "is_single_tensor_return": true)";
-    row("bare value (PT2-12)", single, "%x: f32[2]\n%relu: f32[2] = aten.relu.default(%x)\nreturn %relu\n");
+    row("bare value", single, "%x: f32[2]\n%relu: f32[2] = aten.relu.default(%x)\nreturn %relu\n");
     const std::string x = argument("", tensorArgument("x"));
     row("unknown op keeps keywords",
         oneNode(nodeWith(kUnknownOp,
@@ -82,7 +82,7 @@ void Pt2Test::importsPrograms_data() {
                          tensorArgument("y")),
                 f32("y")),
         "%x: f32[2]\n%y: f32[2] = mylib.thing.default(%x, p=f0.5)\nreturn (%x)\n");
-    row("several results (PT2-6)",
+    row("several results",
         oneNode(nodeWith(kUnknownOp, x, tensorArgument("a") + ", " + tensorArgument("b")), f32("a") + ", " + f32("b")),
         "%x: f32[2]\n%n: (f32[2], f32[2]) = mylib.thing.default(%x)\n%a: f32[2] = operator.getitem(%n, 0)\n%b: f32[2] = operator.getitem(%n, 1)\nreturn (%x)\n");
     row("unused result",
@@ -102,7 +102,7 @@ void Pt2Test::importsPrograms_data() {
         "%getitem: (f32[2]) = operator.getitem(%n, 1)\n%b: f32[2] = operator.getitem(%getitem, 0)\nreturn (%x)\n");
     row("no result", oneNode(nodeWith(kUnknownOp, x, "")),
         "%x: f32[2]\n%n: None = mylib.thing.default(%x)\nreturn (%x)\n");
-    row("no node name (PT2-16)", oneNode(nodeWith(kUnknownOp, x, tensorArgument("y"), ""), f32("y")),
+    row("no node name", oneNode(nodeWith(kUnknownOp, x, tensorArgument("y"), ""), f32("y")),
         "%x: f32[2]\n%y: f32[2] = mylib.thing.default(%x)\nreturn (%x)\n");
     row("no node name, several results",
         oneNode(nodeWith(kUnknownOp, x, tensorArgument("a") + ", " + tensorArgument("b"), ""),
@@ -128,8 +128,7 @@ void Pt2Test::importsPrograms_data() {
     Pt2Program literal = reluProgram();
     literal.inputs += R"(, {"as_int": 3})";
     literal.inputSpecs += R"(, {"constant_input": {"name": "k", "value": {"as_int": 3}}})";
-    row("constant input (PT2-3)", literal,
-        "%x: f32[2]\n%k: Sym(3)\n%relu: f32[2] = aten.relu.default(%x)\nreturn (%relu)\n");
+    row("constant input", literal, "%x: f32[2]\n%k: Sym(3)\n%relu: f32[2] = aten.relu.default(%x)\nreturn (%relu)\n");
     Pt2Program none = reluProgram();
     none.inputs += R"(, {"as_none": true})";
     none.inputSpecs += R"(, {"constant_input": {"name": "k", "value": {"as_none": true}}})";
@@ -201,7 +200,7 @@ void Pt2Test::keepsProvenance() {
     QCOMPARE(found.sourceName, std::string("relu"));
 }
 
-/// PT2-2: one call cannot be understood, the rest of the program can.
+/// One call cannot be understood, the rest of the program can.
 void Pt2Test::marksUnknownArguments() {
     Pt2Program program = reluProgram();
     program.tensors += ", " + f32("z");
@@ -216,8 +215,7 @@ void Pt2Test::marksUnknownArguments() {
             "%x: f32[2]\n%z: f32[2] = unsupported.aten.clamp.default(self=%x, min='as_rocket')\n%relu: f32[2] = aten.relu.default(%z)\nreturn (%relu)\n"));
     QCOMPARE(
         QString::fromStdString((*module)->origin.remarks.at(0)),
-        QString(
-            "t: node 'z': PT2-2: unknown kind of argument 'as_rocket'; the call of aten.clamp.default is shown, not run"));
+        QString("t: node 'z': unknown kind of argument 'as_rocket'; the call of aten.clamp.default is shown, not run"));
 }
 
 /// Conversions to float8_e4m3fn had other results before PyTorch 2.13.
@@ -353,9 +351,9 @@ void Pt2Test::refusesPrograms_data() {
         "t: not valid JSON: nested more than 1024 levels deep");
     raw("no object", "[]", "t: 'schema_version' is missing");
     row("schema 7", changed([](auto& p) { p.version = R"("major": 7, "minor": 1)"; }),
-        "t: PT2-1: schema version 7.1, this reader knows 8.x export the program again with PyTorch 2.2 to 2.11");
+        "t: schema version 7.1, this reader knows 8.x export the program again with PyTorch 2.2 to 2.11");
     row("unnamed type", changed([](auto& p) { p.tensors = f32("x"); }),
-        "t: value 'relu': PT2-15: tensor_values lacks this name");
+        "t: value 'relu': tensor_values has no entry of this name");
     row("dtype code", changed([](auto& p) { p.tensors = tensorValue("x", {"2"}, {"1"}, 99); }),
         "t: value 'x': unknown dtype code 99");
     row("dtype code, huge", changed([](auto& p) { p.tensors = tensorValue("x", {"2"}, {"1"}, 2147483647); }),
@@ -366,8 +364,7 @@ void Pt2Test::refusesPrograms_data() {
         "t: value 'x': 1 sizes but 0 strides");
     row("size kind", changed([](auto& p) { p.tensors = tensorValue("x", {R"({"as_float": 2.0})"}, {"1"}); }),
         "t: value 'x': an integer is expected, not '2.0'");
-    row("spec count (PT2-3)", changed([](auto& p) { p.inputSpecs = ""; }),
-        "t: PT2-3: 0 input_specs for 1 values of the graph");
+    row("spec count", changed([](auto& p) { p.inputSpecs = ""; }), "t: 0 input_specs for 1 values of the graph");
     row("defined twice", changed([](auto& p) { p.nodes += ", " + p.nodes; }),
         "t: value 'relu': the name is defined twice");
     row("keyword without a name", changed([](auto& p) {
@@ -386,8 +383,8 @@ void Pt2Test::refusesPrograms_data() {
         "t: node 'relu': aten.relu.default: argument 'self' is missing");
     row("union of two", withArgument(R"({"as_int": 1, "as_bool": true})"),
         "t: node 'n': argument 'p': an argument that is no union");
-    row("unknown variant returned (PT2-2)", changed([](auto& p) { p.outputs = R"({"as_rocket": 1})"; }),
-        "t: output 0: PT2-2: unknown kind of argument 'as_rocket' the file was written by a newer PyTorch; export it again with 2.11");
+    row("unknown variant returned", changed([](auto& p) { p.outputs = R"({"as_rocket": 1})"; }),
+        "t: output 0: unknown kind of argument 'as_rocket' the file was written by a newer PyTorch; export it again with 2.11");
     row("wrong kind", withArgument(R"({"as_int": "1"})"),
         "t: node 'n': argument 'p': 'as_int' with a value of another kind");
     row("integer too large", withArgument(R"({"as_int": 9223372036854775808})"),

@@ -57,7 +57,7 @@ void ReproTest::reads_data() {
         QTest::newRow(name) << QByteArray::fromStdString(text) << graph << remarks;
     };
     const std::string relu = "        relu = torch.ops.aten.relu.default(x);  x = None\n        return (relu,)\n";
-    row("defaults (REPRO-5)",
+    row("defaults",
         script("x", relu, "    buf0 = reader.storage(None, 24)\n    reader.tensor(buf0, (2, 3), is_leaf=True)  # x\n"),
         "%x: f32[2, 3]\n%relu: f32[2, 3] = aten.relu.default(%x)\nreturn (%relu)\n");
     row("strides, dtype and device",
@@ -67,7 +67,7 @@ void ReproTest::reads_data() {
         "%x: f16[2, 3][1, 2]cuda:1\n%relu: f16[2, 3][1, 2]cuda:1 = aten.relu.default(%x)\nreturn (%relu)\n");
     row("scalar", script("x", relu, "    buf0 = reader.storage(None, 4)\n    reader.tensor(buf0, ())  # x\n"),
         "%x: f32[]\n%relu: f32[] = aten.relu.default(%x)\nreturn (%relu)\n");
-    row("symbols (REPRO-6, REPRO-7)",
+    row("symbols",
         script(
             "s, x", "        add = torch.ops.aten.add.Tensor(x, 1);  x = None\n        return (add, s)\n",
             "    reader.symint(5)  # s\n    buf0 = reader.storage(None, 4*s77)\n    reader.tensor(buf0, (s77, 2*s77))  # x\n",
@@ -83,14 +83,14 @@ void ReproTest::reads_data() {
             "    buf0 = reader.storage(None, 8)\n    reader.tensor(buf0, (2,))  # x\n"),
         "%a: opaque None\n%b: opaque unsupported\n%x: f32[2]\n%relu: f32[2] = aten.relu.default(%x)\nreturn (%relu)\n",
         "input b was unsupported type for dumping: <class 'list'>");
-    row("lost branches (REPRO-3)",
+    row("lost branches",
         script(
             "x",
             "        true_graph_0 = self.true_graph_0\n        cond = torch.ops.higher_order.cond(x, true_graph_0);  x = true_graph_0 = None\n        return (cond,)\n",
             "    buf0 = reader.storage(None, 1)\n    reader.tensor(buf0, (), dtype=torch.bool)  # x\n",
             "        self.true_graph_0 = <lambda>()\n"),
         "%x: b8[]\n%true_graph_0: opaque  = self.true_graph_0\n%cond: opaque  = higher_order.cond(%x, %true_graph_0)\nreturn (%cond)\n",
-        "incomplete graph: 'true_graph_0' is a graph or module whose content was not saved (REPRO-3)");
+        "incomplete graph: 'true_graph_0' is a graph or module whose content was not saved");
     // Graphs as classes in front, as PyTorch 2.15 writes them; what they return is known from what they are given.
     const auto graphClass = [](const std::string& name, const std::string& inputs, const std::string& body) {
         return "class " + name +
@@ -183,21 +183,20 @@ void ReproTest::refuses_data() {
         QTest::newRow(name) << QByteArray::fromStdString(text) << failure;
     };
     const std::string relu = "        return (x,)\n";
-    row("count (REPRO-11)",
-        script("x, y", relu, "    buf0 = reader.storage(None, 8)\n    reader.tensor(buf0, (2,))  # x\n"),
-        "repro.py: REPRO-11: forward takes 2 inputs, load_args reads 1");
-    row("no graph (REPRO-9)", "# BackwardState\ndef load_args(reader):\n    pass\n",
-        "repro.py: REPRO-9: no graph was saved in this script open the graph that was compiled, fx_graph_readable.py");
-    row("archive (REPRO-10)", "exported_program = torch.export.load('m.pt2')\n",
-        "repro.py: REPRO-10: the script loads an exported program open the file it names: 'm.pt2'");
+    row("count", script("x, y", relu, "    buf0 = reader.storage(None, 8)\n    reader.tensor(buf0, (2,))  # x\n"),
+        "repro.py: forward takes 2 inputs, load_args reads 1");
+    row("no graph", "# BackwardState\ndef load_args(reader):\n    pass\n",
+        "repro.py: no graph was saved in this script open the graph that was compiled, fx_graph_readable.py");
+    row("archive", "exported_program = torch.export.load('m.pt2')\n",
+        "repro.py: the script loads an exported program open the file it names: 'm.pt2'");
     row("no storage", script("x", relu, "    reader.tensor(buf0, (2,))  # x\n"),
-        "repro.py: load_args 2:5: REPRO-5: the tensor's storage is not defined");
+        "repro.py: load_args 2:5: the tensor's storage is not defined");
     row("negative size", script("x", relu, "    buf0 = reader.storage(None, 8)\n    reader.tensor(buf0, (-2,))  # x\n"),
-        "repro.py: load_args 3:5: REPRO-5: negative size, stride or offset -2");
+        "repro.py: load_args 3:5: negative size, stride or offset -2");
     row("dtype",
         script("x", relu,
                "    buf0 = reader.storage(None, 8)\n    reader.tensor(buf0, (2,), dtype=torch.number)  # x\n"),
-        "repro.py: load_args 3:5: REPRO-5: 'torch.number' is not a dtype");
+        "repro.py: load_args 3:5: 'torch.number' is not a dtype");
 }
 void ReproTest::refuses() {
     QFETCH(QByteArray, text);
@@ -276,8 +275,7 @@ void ReproTest::constructorMakesTensors() {
     QCOMPARE(toDouble(module.tensors.at("c").item(1)), -2.0);
     QCOMPARE(QString::fromStdString(*module.graph().findByName("act")->provenance().moduleType),
              QString("ReLU(inplace=True)"));
-    QCOMPARE(joined(module.origin.remarks),
-             QString("the data of 'p' was not saved (REPRO-2); seeded values take its place"));
+    QCOMPARE(joined(module.origin.remarks), QString("the data of 'p' was not saved; seeded values take its place"));
     QCOMPARE(tensorsWithoutData(module), std::vector<std::string>{"p"});
 }
 

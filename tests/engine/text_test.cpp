@@ -149,12 +149,13 @@ void TextTest::refuses_data() {
         QTest::newRow(name) << QByteArray("def forward(x: \"f32[2]\"):\n    ") + line + "\n    return (x,)\n"
                             << QByteArray(where) << QByteArray(what);
     };
-    QTest::newRow("nothing") << QByteArray("hello\n") << QByteArray("1:1") << QByteArray("DET-8");
+    QTest::newRow("nothing") << QByteArray("hello\n") << QByteArray("1:1")
+                             << QByteArray("no 'class NAME(torch.nn.Module):'");
     QTest::newRow("no return") << QByteArray("def forward(x):\n    y = foo.f(x)\n") << QByteArray("1:1")
                                << QByteArray("no return");
     QTest::newRow("no body") << QByteArray("def forward(x):\n") << QByteArray("2:1") << QByteArray("no body");
     body("undefined", "y = foo.f(z)", "2:15", "'z' is not defined");
-    body("twice", "y = foo.f(x); y = foo.f(x)", "2:19", "TXT-5");
+    body("twice", "y = foo.f(x); y = foo.f(x)", "2:19", "'y' is defined twice");
     body("missing argument", "y = aten.mul.Tensor(x)", "2:5", "'other' is missing");
     body("unknown keyword", "y = aten.mul.Tensor(x, x, scale = 2)", "2:5", "no parameter named 'scale'");
     body("shapes", "z: \"f32[3]\" = foo.f(x); y = aten.mul.Tensor(x, z)", "2:29", "aten.mul.Tensor");

@@ -90,35 +90,34 @@ void ZipTest::refuses_data() {
     auto row = [](const char* name, const std::string& bytes, const char* message) {
         QTest::newRow(name) << QByteArray(bytes.data(), static_cast<qsizetype>(bytes.size())) << message;
     };
-    row("empty", "", "t.zip: ZIP-1: no end-of-directory record; the file is not a zip archive or is cut short");
-    row("encrypted", buildZip({{.name = "a", .content = "x", .flags = 1}}),
-        "t.zip: a: ZIP-3: encrypted entries are not read");
+    row("empty", "", "t.zip: no end-of-directory record; the file is not a zip archive or is cut short");
+    row("encrypted", buildZip({{.name = "a", .content = "x", .flags = 1}}), "t.zip: a: encrypted entries are not read");
     row("method", buildZip({{.name = "a", .content = "x", .method = 12}}),
-        "t.zip: a: ZIP-3: compression method 12 is not read (0 stored, 8 deflated)");
+        "t.zip: a: compression method 12 is not read (0 stored, 8 deflated)");
     row("huge size", buildZip({{.name = "a", .content = "x", .claimedSize = 0x7FFFFFFF}}),
-        "t.zip: a: ZIP-2: 2147483647 bytes at 31 reach past the end of the file");
+        "t.zip: a: 2147483647 bytes at 31 reach past the end of the file");
     row("huge size, zip64", buildZip({{.name = "a", .content = "x", .claimedSize = 0x7FFFFFFFFFFFFFFF}}, true),
-        "t.zip: a: ZIP-2: 9223372036854775807 bytes at 31 reach past the end of the file");
+        "t.zip: a: 9223372036854775807 bytes at 31 reach past the end of the file");
     row("inflated lie", buildZip({{.name = "a", .content = "x", .deflate = true, .claimedSize = 0x7FFFFFFF}}),
-        "t.zip: a: ZIP-3: 3 bytes cannot inflate to 2147483647");
+        "t.zip: a: 3 bytes cannot inflate to 2147483647");
     row("offset past the end", buildZip({{.name = "a", .content = "x", .claimedOffset = 1 << 20}}),
-        "t.zip: a: ZIP-2: its header would lie at byte 1048576, past the end");
+        "t.zip: a: its header would lie at byte 1048576, past the end");
     row("offset past the end, zip64",
         buildZip({{.name = "a", .content = "x", .claimedOffset = 0x7FFFFFFFFFFFFFFF}}, true),
-        "t.zip: a: ZIP-2: its header would lie at byte 9223372036854775807, past the end");
+        "t.zip: a: its header would lie at byte 9223372036854775807, past the end");
     row("offset not at a header", buildZip({{.name = "a", .content = "x", .claimedOffset = 3}}),
-        "t.zip: a: ZIP-2: no local header at byte 3");
+        "t.zip: a: no local header at byte 3");
     row("named twice", buildZip({{.name = "a", .content = "x"}, {.name = "a", .content = "y"}}),
-        "t.zip: a: ZIP-1: the directory names this entry twice");
+        "t.zip: a: the directory names this entry twice");
     std::string damaged = buildZip({{.name = "a", .content = "hello"}});
     damaged[damaged.find("hello")] = 'j';
-    row("checksum", damaged, "t.zip: a: ZIP-4: checksum does not fit; the entry is damaged");
+    row("checksum", damaged, "t.zip: a: wrong checksum; the entry is damaged");
     std::string unsummed =
         buildZip({{.name = "a", .content = "hello", .withCrc = false}, {.name = "b", .content = "x"}});
-    row("a checksum of 0 among others", unsummed, "t.zip: a: ZIP-4: checksum does not fit; the entry is damaged");
+    row("a checksum of 0 among others", unsummed, "t.zip: a: wrong checksum; the entry is damaged");
     std::string many = buildZip({{.name = "a", .content = "x"}});
     many[many.size() - 12] = 9;
-    row("entry count", many, "t.zip: ZIP-1: 9 entries do not fit a directory of 47 bytes");
+    row("entry count", many, "t.zip: 9 entries do not fit a directory of 47 bytes");
 }
 void ZipTest::refuses() {
     QFETCH(QByteArray, bytes);
