@@ -114,7 +114,7 @@ void StepTimer::report(const QString& name) {
     std::printf("%-38s %8d %8zu %10.1f %10.1f %4.1f / %-4.1f %4.1f / %-4.1f %4.1f / %-4.1f\n", qPrintable(name), total,
                 drawn, shown, pause, near.first, near.second, middle.first, middle.second, far.first, far.second);
     std::fflush(stdout);
-    m_beat.restart();  // our own painting is no pause of the window's
+    m_beat.restart();  // our own painting is not a pause of the window's
 }
 
 void StepTimer::finish() {

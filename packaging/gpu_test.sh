@@ -48,7 +48,7 @@ sanitize() {
     command -v compute-sanitizer >/dev/null || { echo "compute-sanitizer is not there: it comes with the CUDA Toolkit" >&2; exit 1; }
     unpack
     # The tool writes to files, one a worker: what a worker prints is read by the program that asked it. Asking a module for
-    # a name that it may not have is no error, and a worker is ended before the tool has summed up.
+    # a name that it may not have is not an error, and a worker is ended before the tool has summed up.
     printf '#!/bin/sh\nexec compute-sanitizer --tool "$TOOL" --report-api-errors no --log-file "%s/logs/$$" --error-exitcode 86 "%s/bin/cutaway-worker" "$@"\n' \
         "$work" "$work" >"$work/sanitized"
     chmod +x "$work/sanitized"

@@ -103,7 +103,7 @@ Result<Place> placeOf(const Compiled& compiled, const ExplainArguments& argument
         for (const RuleInfo& rule : rules)
             if (step.empty() && (rule.name == arguments.rule || rule.pass + "/" + rule.name == arguments.rule))
                 step = rule.pass;
-        // Passes whose rewrites belong together are explained, too, but are no rules that can be switched off.
+        // Passes whose rewrites belong together are explained, too, but are not rules that can be switched off.
         for (const StepInfo& one : compiled.steps)
             if (step.empty() && one.name == arguments.rule.substr(0, arguments.rule.find('/'))) step = one.name;
         if (step.empty()) {

@@ -59,7 +59,7 @@ Result<int> explainValues(Compiled& compiled, const std::string& name, const std
     CT_TRY(const NodeDetails details, compiled.session.node(place, key));
     if (!details.constant)
         return Error{ErrorCode::InvalidInput,
-                     "it is no constant of this graph",
+                     "it is not a constant of this graph",
                      name,
                      {"--freeze makes constants of parameters; --step chooses another graph of the run"}};
     const ConstantInfo& constant = *details.constant;

@@ -5,8 +5,8 @@
 
 namespace cutaway::cli {
 
-/// Prints it, or writes it to `json` if that is no empty path. `step` as for explain: the graph before it; empty: after
-/// all steps. Errors: there is no such node; it is no constant; its value cannot be computed.
+/// Prints it, or writes it to `json` if that is not an empty path. `step` as for explain: the graph before it; empty:
+/// after all steps. Errors: there is no such node; it is not a constant; its value cannot be computed.
 Result<int> explainValues(Compiled& compiled, const std::string& node, const std::string& step,
                           const std::string& json);
 

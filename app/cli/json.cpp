@@ -239,14 +239,14 @@ Json shapeOfStage() {
             {"seconds", "number: of all its passes"},
             {"saved?", shapeOfSaved()},
             {"saved_bytes?", "integer: of all saved values, of partition_fw"},
-            {"saved_activation_bytes?", "integer: of those that are no inputs"}};
+            {"saved_activation_bytes?", "integer: of those that are not inputs"}};
 }
 Json shapeOfPartition() {
     return {{"budget", "number: from 0 to 1"},
             {"attempt", "string: which of the attempts at a partition this is"},
             {"saved", shapeOfSaved()},
             {"saved_bytes", "integer: of all saved values"},
-            {"saved_activation_bytes", "integer: of those that are no inputs"},
+            {"saved_activation_bytes", "integer: of those that are not inputs"},
             {"why", {{"*", "string: why the value of that name is saved"}}},
             {"recomputed", "integer: nodes that are computed on both sides"},
             {"recomputed_runtime", "number: of what the budget computes again, as the estimator counts"},
@@ -284,14 +284,14 @@ Json shapeOfRun() {
                {"gradients?", Json::array({output})},
                {"forward_ms?", "number: median"},
                {"backward_ms?", "number: median"},
-               {"saved_activation_bytes?", "integer: measured; of saved values that are no inputs"},
+               {"saved_activation_bytes?", "integer: measured; of saved values that are not inputs"},
                {"estimated_saved_activation_bytes?", "integer: the same as the types say"},
                {"held_bytes?", "integer: of all saved values, each memory once"}};
     addCostShape(shape);
     return shape;
 }
 std::string dump(const Json& json) {
-    // Names may hold bytes that are no UTF-8; JSON cannot.
+    // Names may hold bytes that are not UTF-8; JSON cannot.
     return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

@@ -19,7 +19,7 @@ std::string valueProblem(const Json& json, const std::string& sentence, const st
 }
 
 std::string objectProblem(const Json& json, const Json& shape, const std::string& at) {
-    if (!json.is_object()) return at + " is no object";
+    if (!json.is_object()) return at + " is not an object";
     const auto any = shape.find("*");
     for (const auto& [key, part] : shape.items()) {
         const bool optional = key.ends_with('?');
@@ -42,7 +42,7 @@ std::string objectProblem(const Json& json, const Json& shape, const std::string
 std::string shapeProblem(const Json& json, const Json& shape, const std::string& at) {
     if (shape.is_string()) return valueProblem(json, shape.get<std::string>(), at);
     if (shape.is_object()) return objectProblem(json, shape, at);
-    if (!json.is_array()) return at + " is no list";
+    if (!json.is_array()) return at + " is not a list";
     const bool fixed = shape.size() > 1;
     if (fixed && json.size() != shape.size())
         return at + " has " + std::to_string(json.size()) + " items, not " + std::to_string(shape.size());

@@ -78,7 +78,7 @@ extern const Command operatorsCommand{
     "values and gradients follow from that. `operator mylib::scale_add(Tensor x, Tensor y, Tensor? bias=None) -> Tensor`, "
     "below it `  computes` or `  computes when bias is None`, below that statements, indented by four spaces, one call "
     "a line, the last one `return NAME`. Conditions: NAME is None, NAME == 2, rank(NAME) > 2, dtype_of(NAME) == "
-    "torch.uint8, NAME, not NAME, with `and` between; the first that holds counts. Parameters that are no tensors are "
+    "torch.uint8, NAME, not NAME, with `and` between; the first that holds counts. Parameters that are not tensors are "
     "written in. Folders: those and files that CUTAWAY_OPERATORS names (absolute, with : between), "
     "~/.local/share/cutaway/operators, and Cutaway's own share/cutaway/operators; the first that defines a name counts, "
     "a definition among the rules of --rules before all. Nothing is read from beside a model.",

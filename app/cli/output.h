@@ -32,7 +32,7 @@ class Output {
 
 /// printf to std::cout.
 [[gnu::format(printf, 1, 2)]] void print(const char* format, ...);
-/// A line on stderr that is no error: a remark.
+/// A line on stderr that is not an error: a remark.
 void remark(std::string_view text);
 
 /// Writes text to a file, or to stdout for "-". Status 1 and a message if it cannot.

@@ -78,7 +78,7 @@ Json shapeOfMetadata() {
                       {"output_type", "string: non_alias, alias_of_input, is_input or unsafe_view_alias"},
                       {"base_idx", "integer: the input whose memory it shares; -1: none"},
                       {"view_chain", Json::array({"string: operators that lead from there to it"})},
-                      {"dynamic_dims", Json::array({"integer: dims whose sizes are no numbers"})},
+                      {"dynamic_dims", Json::array({"integer: dims whose sizes are not numbers"})},
                       {"requires_grad", "boolean: it depends on an input whose gradient is wanted"},
                       {"tangent", "integer: its place among traced_tangents; -1: it has none"}};
     return {{"input_info", Json::array({input})},
@@ -154,7 +154,7 @@ std::vector<JsonReport> partitionReports() {
     Json withCurve = plain;
     withCurve["curve"] =
         Json::array({{{"budget", "number: from 0 to 1"},
-                      {"saved_activation_bytes", "integer: of saved values that are no inputs"},
+                      {"saved_activation_bytes", "integer: of saved values that are not inputs"},
                       {"recomputed_runtime", "number: of what the budget computes again, as the estimator counts"},
                       {"recomputed", "integer: nodes that are computed on both sides"}}});
     return {{"--json", plain}, {"--json --curve", withCurve}};

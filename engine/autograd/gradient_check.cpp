@@ -167,7 +167,8 @@ std::optional<CallAlone> aloneOf(const Module& whole, const Node& call, const st
         type = std::move(*packed);
     }
     Node& made = graph.call(call.op(), std::move(args), std::move(type), nullptr, call.name());
-    // Results that nothing reads get no gradient, and derivatives need not know of it. A view is no result of its own.
+    // Results that nothing reads get no gradient, and derivatives need not know of it. A view is not a result of its
+    // own.
     ArgumentList results{{}, true};
     GraphBuilder builder(graph);
     const auto give = [&](const Value& value) {

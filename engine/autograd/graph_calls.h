@@ -11,7 +11,7 @@ bool runsGraphs(const Node& call);
 /// Gradients of the operands that are `needed`, from those that have `arrived` at the results (null for none). What the
 /// forward has computed within a step is computed again; the values that a loop carries into its steps are kept, for
 /// which the call in the forward returns more than before (loops_backward.cpp); so is what steps of scan and map draw.
-/// Errors: other graphs that draw random numbers, results of unknown types, loops that carry what is no tensor.
+/// Errors: other graphs that draw random numbers, results of unknown types, loops that carry what is not a tensor.
 struct OperandGradient {
     Node* operand;
     Value gradient;

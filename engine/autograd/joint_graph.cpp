@@ -211,7 +211,7 @@ bool isNamed(const Node& input, const std::string& name) {
     return input.name() == name || input.target() == name || input.provenance().sourceName == name;
 }
 
-/// Marks an input as one whose gradient is wanted; false where it is no floating tensor.
+/// Marks an input as one whose gradient is wanted; false where it is not a floating tensor.
 bool want(Graph& graph, Node& placeholder) {
     ValueType type = placeholder.type();
     TensorType* tensor = type.tensor();

@@ -13,8 +13,8 @@ namespace cutaway {
 /// its tangents lack what was not reached.
 ///
 /// Leaves alone: what is written back to buffers and inputs, which returns no tangent.
-/// Errors: no floating input; a result that is no tensor, or, if the request is strict, depends on none of the inputs;
-/// an op through which no tangent can be pushed, by name.
+/// Errors: no floating input; a result that is not a tensor, or, if the request is strict, depends on none of the
+/// inputs; an op through which no tangent can be pushed, by name.
 Result<bool> jvp(Module& module, Rewriter& rewriter);
 
 }  // namespace cutaway

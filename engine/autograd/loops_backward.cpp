@@ -131,7 +131,7 @@ class LoopBackward {
         for (const auto& list : m_read.lists)
             for (const Argument& operand : list)
                 if (!operand.node() || !operand.node()->type().tensor())
-                    return refuseGraphCall(m_call, "it is given something that is no tensor");
+                    return refuseGraphCall(m_call, "it is given something that is not a tensor");
         for (const ValueType& result : m_read.results)
             if (!result.tensor()) return refuseGraphCall(m_call, "the types of its results are not known");
         m_module.graph().setType(m_call, ValueType(m_read.results));

@@ -214,7 +214,7 @@ Result<void> readMinify(const Section& section, const std::string& file, BatchTe
 Result<BatchText> parseBatch(std::string_view text, const std::string& file) {
     const toml::parse_result parsed = toml::parse(text);
     if (!parsed)
-        return invalidInput("this is no TOML: " + std::string(parsed.error().description()),
+        return invalidInput("this is not TOML: " + std::string(parsed.error().description()),
                             file + ":" + std::to_string(parsed.error().source().begin.line));
     const toml::table& root = parsed.table();
     const Section section(root, file, "a batch");

@@ -15,7 +15,7 @@ namespace cutaway {
 class KernelCache {
   public:
     /// `storePath`: of a ValueStore, beside which the libraries lie; empty = the user's own. Null if there can be none:
-    /// no home, somebody else's folder, a file that is no store.
+    /// no home, somebody else's folder, a file that is not a store.
     static std::shared_ptr<KernelCache> open(const std::string& storePath);
 
     /// The library with the function of that key, as it was kept: one that was changed since is not found.

@@ -106,7 +106,7 @@ Result<std::vector<int64_t>> integersAt(const Json& json, std::string_view key, 
     std::vector<int64_t> integers;
     for (const auto item : list.items()) {
         const auto integer = Json(item).integer();
-        if (!integer) return invalidInput("'" + std::string(key) + "' holds what is no integer", where);
+        if (!integer) return invalidInput("'" + std::string(key) + "' holds what is not an integer", where);
         integers.push_back(*integer);
     }
     return integers;
@@ -144,7 +144,7 @@ Result<ScalarRecord> scalarOf(const Json& json, const std::string& where) {
     if (const auto flag = value.flag()) scalar.value = *flag;
     else if (const auto integer = value.integer(); integer && dtype != "torch.float32") scalar.value = *integer;
     else if (const auto real = value.real()) scalar.value = *real;
-    else return invalidInput("'scalar_value' is no number", where);
+    else return invalidInput("'scalar_value' is not a number", where);
     return scalar;
 }
 
@@ -371,7 +371,7 @@ std::vector<OperatorRecord> parseOperatorRecords(std::string_view text, const st
                               " is damaged and left out: " + record.error().message);
     }
     if (!ended && !text.empty())
-        remarks.push_back(where + (objects.empty() ? ": the file is no list of entries, and counts as empty"
+        remarks.push_back(where + (objects.empty() ? ": the file is not a list of entries, and counts as empty"
                                                    : ": the file ends early; the entries before its end remain"));
     return records;
 }

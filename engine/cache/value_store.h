@@ -1,8 +1,8 @@
 #pragma once
 // A cache that outlives the program: texts by namespace and key in one SQLite file, which several processes may use at
 // once. It holds nothing that cannot be made again, so a damaged store, or one of another version, is moved aside and a
-// new one begun. A file that is no store by its header (SQLite's application_id) is left as it is. Leaves out: limits
-// on size and age (engine/cache/entry_index.h has them), and anything larger than a text.
+// new one begun. A file that is not a store by its header (SQLite's application_id) is left as it is. Leaves out:
+// limits on size and age (engine/cache/entry_index.h has them), and anything larger than a text.
 #include <functional>
 #include <memory>
 #include <mutex>

@@ -155,7 +155,7 @@ class HostPrinter {
                  std::to_string(constants.size()) + ", " + std::to_string(inputs.size()) + ", " +
                  std::to_string(outputs.size()) + ", kConstants, kInputs, kOutputs};\n}  // namespace\n\n";
     }
-    /// The type of one of the program's own constants, which are no parameters; null if no function reads it.
+    /// The type of one of the program's own constants, which are not parameters; null if no function reads it.
     const TensorType* constantType(const std::string& name) const {
         for (const HostFunction& function : m_program->functions)
             for (const HostValue& value : function.values)

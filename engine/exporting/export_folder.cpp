@@ -35,7 +35,7 @@ bool isNeeded(std::string_view path, const Libraries& called) {
     };
     if (std::any_of(called.begin(), called.end(), isOf)) return true;
     const auto all = allLibraries();
-    // What is no library's own is for all of them, or for every program.
+    // What is not a library's own is for all of them, or for every program.
     return std::none_of(all.begin(), all.end(), isOf) &&
            (!called.empty() || !startsWith(path, "engine/runtime/libraries/"));
 }

@@ -28,7 +28,7 @@ struct ExportedFolder {
     CompiledLibrary compiled;
 };
 /// Makes the files beside the folder and moves them there when all are made: all of them, or after a failure none.
-/// Errors: the compiler's; the folder is a file, or holds what is no export; a file cannot be written.
+/// Errors: the compiler's; the folder is a file, or holds what is not an export; a file cannot be written.
 Result<ExportedFolder> writeExport(const std::string& folder, const ExportContents& contents,
                                    const CompilerOptions& compiler, const Progress& progress);
 

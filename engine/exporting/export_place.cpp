@@ -47,7 +47,7 @@ Result<void> exchange(const fs::path& made, const fs::path& old, const fs::path&
     std::stable_partition(order.begin(), order.end(), [](const std::string& e) { return e != "manifest.json"; });
     for (const std::string& entry : order) {
         const fs::file_status there = fs::symlink_status(folder / entry, none);
-        // A folder that has a file's name is no export's: it stays, and the file cannot be written.
+        // A folder that has a file's name is not an export's: it stays, and the file cannot be written.
         const bool stays = fs::is_directory(there) && !fs::is_directory(made / entry, none);
         if (fs::exists(there) && !stays) move(folder / entry, old / entry);
         move(made / entry, folder / entry);
@@ -115,7 +115,7 @@ Result<void> checkFolder(const fs::path& folder) {
     fs::remove_all(folder / kSpace, failed);  // of an export that was killed
     if (fs::is_empty(folder, failed) || fs::exists(folder / "manifest.json", failed)) return {};
     return Error{ErrorCode::InvalidInput,
-                 "the folder holds what is no export",
+                 "the folder holds what is not an export",
                  folder.string(),
                  {"name a new or empty folder, or one that an export is to replace"}};
 }
@@ -126,7 +126,7 @@ Result<void> checkArchive(const fs::path& file) {
     const auto known = RecognisedFile::at(file.string());
     if (fs::is_regular_file(file, failed) && known && known->format() == FileFormat::Exported) return {};
     return Error{ErrorCode::InvalidInput,
-                 "the file is no export",
+                 "the file is not an export",
                  file.string(),
                  {"name a new file, or one that an export is to replace"}};
 }

@@ -211,7 +211,7 @@ class ExprReader {
         --m_depth;
         return value;
     }
-    /// Takes -2^63, which is no negation of a number of 64 bits.
+    /// Takes -2^63, which is not a negation of a number of 64 bits.
     bool takeLeast() {
         static constexpr std::string_view kLeast = "-9223372036854775808";
         skipBlanks();

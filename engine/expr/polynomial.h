@@ -16,7 +16,8 @@ struct MonomialOrder {
 };
 using Polynomial = std::map<Monomial, int64_t, MonomialOrder>;
 
-/// Nothing if it is no integer expression, a coefficient does not fit, or products of sums grow beyond what sizes need.
+/// Nothing if it is not an integer expression, a coefficient does not fit, or products of sums grow beyond what sizes
+/// need.
 std::optional<Polynomial> polynomialOf(const Expr& expr);
 Expr exprOf(const Polynomial& polynomial);
 

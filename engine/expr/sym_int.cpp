@@ -79,7 +79,7 @@ SymDims contiguousStrides(const SymDims& sizes) {
     SymInt step = 1;
     for (size_t i = sizes.size(); i-- > 0;) {
         strides[i] = step;
-        if (i == 0) break;  // the product of all is no dim's stride, and need not fit
+        if (i == 0) break;  // the product of all is not a dim's stride, and need not fit
         // A size-0 dim counts as 1; a symbolic size is taken to be at least 1, as PyTorch does.
         if (!(sizes[i].isInt() && sizes[i].value() == 0)) step = step * sizes[i];
     }

@@ -26,7 +26,7 @@ class ConstantsOfLibrary {
         CT_TRY_VOID(readStruct(0, head));
         if (std::memcmp(head.e_ident, ELFMAG, SELFMAG) != 0 || head.e_ident[EI_CLASS] != ELFCLASS64 ||
             head.e_ident[EI_DATA] != ELFDATA2LSB || head.e_shentsize != sizeof(Elf64_Shdr))
-            return invalidInput("it is no library of a 64-bit little-endian machine", m_name);
+            return invalidInput("it is not a library of a 64-bit little-endian machine", m_name);
         m_sections.resize(head.e_shnum);
         for (size_t i = 0; i < m_sections.size(); ++i)
             CT_TRY_VOID(readStruct(head.e_shoff + i * sizeof(Elf64_Shdr), m_sections[i]));

@@ -137,7 +137,7 @@ class WrapperReader {
         if (line.find("inputs_info_[") != kNone) m_model.inputs.push_back({std::string(name), "?"});
         else if (line.find("outputs_info_[") != kNone) m_model.outputs.push_back({std::string(name), "?"});
     }
-    /// False: one is no number.
+    /// False: one is not a number.
     static bool readNumbers(std::string_view list, std::vector<int64_t>& numbers) {
         numbers.clear();
         for (const std::string& part : partsOf(list)) {

@@ -125,7 +125,7 @@ class GraphReader {
     };
     Result<Declared> declare(const Json& argument, const std::string& where) {
         const auto member = argument.onlyMember();
-        if (!member) return invalidInput("an argument that is no union", where);
+        if (!member) return invalidInput("an argument that is not a union", where);
         const auto& [variant, value] = *member;
         Declared out;
         if (variant == "as_tensors" || variant == "as_optional_tensors" || variant == "as_nested_tensors") {
@@ -232,7 +232,7 @@ class GraphReader {
     }
     Result<void> readInputSpec(const Json& json, InputSpec& spec, Declared& declared, const std::string& where) {
         const auto member = json.onlyMember();
-        if (!member) return invalidInput("an input spec that is no union", where);
+        if (!member) return invalidInput("an input spec that is not a union", where);
         spec.kind = inputKind(member->first);
         spec.target = specTarget(member->second);
         if (const auto persistent = member->second.find("persistent"))
@@ -251,7 +251,7 @@ class GraphReader {
                     declared.name = std::string(*name->text());
         return {};
     }
-    /// Inputs and outputs are no calls that could be shown and left alone.
+    /// Inputs and outputs are not calls that could be shown and left alone.
     Result<void> noUnknown(const std::string& where) {
         const std::vector<std::string> unknown = m_arguments.takeUnknown();
         if (unknown.empty()) return {};
@@ -385,7 +385,7 @@ class GraphReader {
             allNamed = allNamed && schema->find(name) >= 0;
             const bool keyword = kind == 2 || (kind == 0 && !name.empty());
             if (keyword && !(allNamed && schema) && name != identifierFrom(name))
-                return invalidInput("a keyword argument is named '" + name + "', which is no identifier", where);
+                return invalidInput("a keyword argument is named '" + name + "', which is not an identifier", where);
             names.emplace_back(name, keyword);
             values.push_back(std::move(value));
         }

@@ -78,7 +78,7 @@ class PayloadReader {
         else if (wrapper)  // a graph reads its tensors by their names (inner_tensors.h)
             for (auto& [inner, tensor] : tensorsOf(*value)) tensors.insert_or_assign(name + "." + inner, tensor);
         else
-            m_remarks.push_back("'" + name + "' is no plain tensor and is kept opaque" +
+            m_remarks.push_back("'" + name + "' is not a plain tensor and is kept opaque" +
                                 (value ? std::string() : ": " + value.error().message));
         return {};
     }
@@ -113,7 +113,7 @@ Result<void> readSavedPayloads(const ZipArchive& archive, const std::string& ent
     if (dict == nullptr) return invalidInput("a dict of tensors by name is expected", archive.where() + ": " + entry);
     for (const auto& [name, item] : dict->items) {
         if (const Tensor* tensor = item.tensor()) tensors.insert_or_assign(name, *tensor);
-        else remarks.push_back("'" + name + "' in " + entry + " is no plain tensor and is left out");
+        else remarks.push_back("'" + name + "' in " + entry + " is not a plain tensor and is left out");
     }
     return {};
 }

@@ -11,8 +11,8 @@
 namespace cutaway {
 
 /// Reads `<folder><model>_<configSuffix>` and the storages it names into `tensors`; falls back to `<folder><model>.pt`.
-/// Names that share a storage in the file share it here. What is no plain tensor becomes a remark. Without a config the
-/// file has no such payloads.
+/// Names that share a storage in the file share it here. What is not a plain tensor becomes a remark. Without a config
+/// the file has no such payloads.
 Result<void> readPt2Payloads(const ZipArchive& archive, const std::string& folder, const std::string& model,
                              const std::string& configSuffix, std::map<std::string, Tensor>& tensors,
                              std::vector<std::string>& remarks);

@@ -19,7 +19,7 @@ Result<Expr> Pt2Types::expression(std::string_view text, const std::string& wher
 
 Result<SymType> Pt2Types::symValue(const Json& value, DType dtype, const std::string& where) {
     const auto member = value.onlyMember();
-    if (!member) return invalidInput("a symbolic value that is no union", where);
+    if (!member) return invalidInput("a symbolic value that is not a union", where);
     const auto& [variant, inner] = *member;
     if (variant == "as_int" && inner.integer()) return SymType{dtype, Expr::integer(*inner.integer())};
     if (variant == "as_bool" && inner.flag()) return SymType{dtype, Expr::boolean(*inner.flag())};
@@ -48,7 +48,7 @@ namespace {
 Result<int> code(const Json& value, const char* what, const std::string& where) {
     const auto number = value.integer();
     if (!number || *number < 0 || *number > 1000)
-        return invalidInput(std::string("the ") + what + " is no code", where);
+        return invalidInput(std::string("the ") + what + " is not code", where);
     return static_cast<int>(*number);
 }
 }  // namespace

@@ -324,7 +324,7 @@ std::optional<std::pair<std::string, std::string_view>> registeredBuffer(std::st
                      trimmedInput(line.substr(comma + 1, line.size() - comma - 2)));
 }
 
-/// setattr(self, 'n', value), as to_folder writes names that are no identifiers.
+/// setattr(self, 'n', value), as to_folder writes names that are not identifiers.
 std::optional<std::pair<std::string, std::string_view>> setAttribute(std::string_view line) {
     constexpr std::string_view kCall = "setattr(self, ";
     if (!line.starts_with(kCall) || line.size() <= kCall.size()) return std::nullopt;

@@ -68,7 +68,7 @@ class TraceReader {
             const size_t open = header.find("] {");
             if (open == std::string_view::npos) {
                 if (header.empty() || header.front() == '\t') continue;
-                m_file.remarks.push_back("line " + std::to_string(line) + " is no record and is skipped");
+                m_file.remarks.push_back("line " + std::to_string(line) + " is not a record and is skipped");
                 if (m_file.remarks.size() > 50)
                     return invalidInput("many lines are not records of a structured trace",
                                         m_file.path + ":" + std::to_string(line));

@@ -6,7 +6,7 @@
 namespace cutaway {
 
 /// Graphs are named "FRAME/COMPILATION STAGE" ("0/0 aot_joint_graph"), in file order. A payload whose checksum does not
-/// fit is flagged in the remarks and still read. Errors: a record that is no JSON, by its line; no graph at all.
+/// fit is flagged in the remarks and still read. Errors: a record that is not JSON, by its line; no graph at all.
 Result<OpenedFile> readStructuredTrace(std::string_view text, const std::string& path, const OpenOptions& options);
 
 }  // namespace cutaway

@@ -39,7 +39,7 @@ struct SavedValue {
     }
     bool isNone() const { return kind.index() == 0; }
 };
-/// Items in written order; keys that are no strings become text.
+/// Items in written order; keys that are not strings become text.
 struct SavedDict {
     std::vector<std::pair<std::string, SavedValue>> items;
     std::string ofClass = {};  // "module name": these are the fields of an object, not a dict

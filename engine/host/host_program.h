@@ -106,7 +106,7 @@ struct HostStep {
     std::vector<Argument> args;       // nodes are those of HostFunction::names; sizes may be expressions
     std::vector<int64_t> operands;    // value numbers of the nodes among them
     ValueType type;
-    std::vector<int64_t> results;  // value numbers, -1 for results that are no tensors or that nobody asked for
+    std::vector<int64_t> results;  // value numbers, -1 for results that are not tensors or that nobody asked for
     /// Sizes that follow from what the step returns: symbol, result, and its dim (-1: the number in it); or from sizes
     /// that are known then, which stand in `value`.
     struct Found {

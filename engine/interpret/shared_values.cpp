@@ -32,7 +32,7 @@ class SharedValues::Run : public Interpreter {
     }
 
     Result<TensorList> compute(const Node& node) override {
-        // A call of graphs is never shared: its bodies are no part of its key.
+        // A call of graphs is never shared: its bodies are not part of its key.
         const bool own = isHigherOrder(node.op().name());
         if (own || node.is(Tag::Random)) {
             Hasher hasher;

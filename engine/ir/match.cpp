@@ -343,7 +343,7 @@ class Matcher {
     mutable int m_agrees = 0, m_disagrees = 0, m_open = 0;          // what the last score counted
 };
 
-/// Strides that one side does not say are no difference.
+/// Strides that one side does not say are not a difference.
 bool sameStrides(const ValueType& a, const ValueType& b) {
     if (const TensorType* x = a.tensor(), *y = b.tensor(); x && y)
         return x->assumed || y->assumed || !allInts(x->strides) || !allInts(y->strides) || x->strides == y->strides;

@@ -7,7 +7,7 @@
 
 namespace cutaway {
 
-/// A number for what is the same in both graphs. Names and ids are no part of any.
+/// A number for what is the same in both graphs. Names and ids are not part of any.
 using MatchKey = uint64_t;
 
 /// What a node is by itself, from coarse to fine.

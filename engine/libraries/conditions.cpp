@@ -41,7 +41,7 @@ constexpr DType kServed[] = {DType::F32, DType::BF16, DType::F16};
 
 std::string whyNotType(const ValueType& type, const std::string& what) {
     const TensorType* tensor = type.tensor();
-    if (tensor == nullptr) return what + " is no tensor";
+    if (tensor == nullptr) return what + " is not a tensor";
     if (std::ranges::find(kServed, tensor->dtype) == std::end(kServed))
         return what + " is " + nameOf(tensor->dtype) + ", which the library does not compute in here";
     return {};
@@ -103,7 +103,7 @@ std::string whyNotDense(const Node& node, DType dtype) {
 
 std::string whyNotDenseProduct(const Node& node, const TargetInfo&) {
     const TensorType* result = node.type().tensor();
-    return result == nullptr ? "its result is no tensor" : whyNotDense(node, result->dtype);
+    return result == nullptr ? "its result is not a tensor" : whyNotDense(node, result->dtype);
 }
 std::string whyNotWideProduct(const Node& node, const TargetInfo&) {
     const Node* const left = node.arg(size_t{0}).node();
@@ -160,9 +160,9 @@ std::string whyNotAttention(const Node& node, const TargetInfo&) {
         return at < 0 ? nullptr : &node.arg(static_cast<size_t>(at));
     };
     const TensorType* query = find("query")->node() ? find("query")->node()->type().tensor() : nullptr;
-    if (query == nullptr || !served(query->dtype)) return "the query is no tensor of float32, bfloat16 or float16";
+    if (query == nullptr || !served(query->dtype)) return "the query is not a tensor of float32, bfloat16 or float16";
     if (find("dropout_p")->asReal().value_or(1) != 0)
-        return "it drops weights out, and the state of the random generator is no operand";
+        return "it drops weights out, and the state of the random generator is not an operand";
     const Argument* mask = find("attn_mask") ? find("attn_mask") : find("attn_bias");
     const TensorType* added = mask && mask->node() ? mask->node()->type().tensor() : nullptr;
     if (added != nullptr && !isFloating(added->dtype))

@@ -15,7 +15,7 @@ namespace cutaway {
 KernelFault interpretKernel(const Kernel& kernel, std::span<void* const> buffers,
                             const std::map<std::string, int64_t>& sizes);
 /// The same by the nests, each in pieces of `chunk` steps of its loop over parts (0: at once), as threads would take
-/// them. Workspace is made and filled with what is no value.
+/// them. Workspace is made and filled with what is not a value.
 KernelFault interpretNests(const LoweredKernel& kernel, std::span<void* const> buffers,
                            const std::map<std::string, int64_t>& sizes, int64_t chunk = 0);
 /// The same as a GPU runs them: each lane is a thread, which goes by itself from barrier to barrier. Which lane is
@@ -23,7 +23,7 @@ KernelFault interpretNests(const LoweredKernel& kernel, std::span<void* const> b
 /// without a barrier is found.
 KernelFault interpretLanes(const LoweredKernel& kernel, std::span<void* const> buffers,
                            const std::map<std::string, int64_t>& sizes, uint32_t seed);
-/// Calls run(buffers) with the kernel's buffers and its workspace, which is made and filled with what is no value.
+/// Calls run(buffers) with the kernel's buffers and its workspace, which is made and filled with what is not a value.
 void withWorkspace(const LoweredKernel& kernel, std::span<void* const> buffers,
                    const std::map<std::string, int64_t>& sizes, const std::function<void(std::span<void* const>)>& run);
 

@@ -36,7 +36,7 @@ inline constexpr NamedSpelling kNamed[] = {
 };
 
 inline bool isLiteral(const Expr& expr) { return expr->kind == ExprKind::Int || expr->kind == ExprKind::Float; }
-/// The dtype of the first operand that is no literal; nullopt if all are.
+/// The dtype of the first operand that is not a literal; nullopt if all are.
 std::optional<DType> contextOf(std::span<const Expr> operands);
 /// The dtype of a literal of this kind without a suffix, among operands of the dtype `context`.
 DType usualLiteral(ExprKind literal, std::optional<DType> context);
@@ -50,7 +50,7 @@ inline std::span<const Expr> likeOperands(ExprKind kind, std::span<const Expr> o
 std::optional<int> numberAfter(char letter, std::string_view word);
 /// What only nests call: ramp, active, lane, quotient, remainder.
 bool isNestFunction(std::string_view name);
-/// A symbol of this name is written in quotes: it reads as something else, or is no word.
+/// A symbol of this name is written in quotes: it reads as something else, or is not a word.
 bool needsQuotes(std::string_view symbol);
 
 }  // namespace cutaway

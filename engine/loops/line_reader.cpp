@@ -276,7 +276,7 @@ Expr LineReader::symbol(const std::string& name, std::optional<DType> dtype) {
 }
 std::optional<DType> LineReader::memoryOf(int buffer) {
     if (const auto dtype = m_names->memoryOf(buffer)) return dtype;
-    say(bufferName(buffer) + (buffer < 0 ? " is no scratch array: scratch c0: f32[64]"
+    say(bufferName(buffer) + (buffer < 0 ? " is not a scratch array: scratch c0: f32[64]"
                                          : " is none of the kernel's buffers; its first line lists them"));
     return std::nullopt;
 }

@@ -52,7 +52,7 @@ class Trials {
         return {};
     }
     /// Has the whole graph compute the values of these nodes, so that candidates can have them as inputs. Nodes that
-    /// are no tensors are left out.
+    /// are not tensors are left out.
     virtual Result<void> computeValues(const std::vector<std::string>& names) {
         static_cast<void>(names);
         return {};

@@ -16,7 +16,7 @@ bool isPlainConstant(const Node& node) { return node.isCall(kFull) && node.input
 
 bool isGetItem(const Node& node) { return node.isCall(kGetItem); }
 
-/// The node before which a new input is inserted: the first that is no input.
+/// The node before which a new input is inserted: the first that is not an input.
 Node* behindInputs(const Graph& graph) {
     for (Node& node : graph.nodes())
         if (!node.isPlaceholder()) return &node;

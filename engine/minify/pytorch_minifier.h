@@ -12,8 +12,8 @@ struct PyTorchMinifierOptions {
     std::function<void(const std::string& line)> log;
 };
 
-/// Errors: the graph does not fail; the granularity is no power of two; the answers of `trials` contradict each other;
-/// theirs.
+/// Errors: the graph does not fail; the granularity is not a power of two; the answers of `trials` contradict each
+/// other; theirs.
 Result<Candidate> minifyAsPyTorch(const Candidate& start, Trials& trials, const PyTorchMinifierOptions& options);
 
 }  // namespace cutaway

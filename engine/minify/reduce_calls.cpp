@@ -93,7 +93,7 @@ Result<size_t> searchCalls(Reducer& reducer, size_t good, size_t bad,
 /// How a group of calls is taken out.
 enum class Way : uint8_t { Bypass, Input };
 
-/// The graph without the calls [begin, end) of the list; nothing if it is no smaller.
+/// The graph without the calls [begin, end) of the list; nothing if it is not smaller.
 std::optional<Candidate> without(const Reducer& reducer, const std::vector<NodeId>& calls, size_t begin, size_t end,
                                  Way way) {
     const std::shared_ptr<Module> module = reducer.copy();

@@ -33,7 +33,7 @@ constexpr double kFactor = 4;  // of Judge::Own
 /// Errors up to so many roundings of an element of the usual size do not count against a value.
 constexpr double kRoundings = 4;
 
-/// Half the distance between 1 and the next number; 0 for what is no float.
+/// Half the distance between 1 and the next number; 0 for what is not a float.
 double unitRoundoff(DType dtype) {
     switch (dtype) {
         case DType::F64:

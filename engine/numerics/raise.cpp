@@ -98,7 +98,7 @@ const TensorList& RaisedInterpreter::valueOf(const Node& node) const {
 Result<TensorList> RaisedInterpreter::compute(const Node& node) {
     m_read.clear();
     auto result = m_own.contains(node.id()) ? computeAsWritten(node) : Interpreter::compute(node);
-    // A kernel that refuses f64 is no fault of the graph: the call runs in its own dtypes.
+    // A kernel that refuses f64 is not a fault of the graph: the call runs in its own dtypes.
     if (!result && !m_own.contains(node.id()) && result.error().code != ErrorCode::Cancelled)
         result = computeAsWritten(node);
     m_read.clear();

@@ -48,7 +48,7 @@ Result<TensorType> scatteredOverMembers(const InferContext& c, const TensorType&
     CT_TRY(const int64_t members, groupSize(c));
     SymDims sizes = input.sizes;
     if (sizes.empty()) return c.fail("the tensor has no dim to scatter along");
-    if (leavesRemainder(sizes[0], members)) return c.fail("the first size is no multiple of the group's");
+    if (leavesRemainder(sizes[0], members)) return c.fail("the first size is not a multiple of the group's");
     sizes[0] = floorDiv(sizes[0], SymInt(members));
     return TensorType::contiguous(input.dtype, std::move(sizes), input.device);
 }

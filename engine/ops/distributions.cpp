@@ -184,7 +184,7 @@ Result<Integers> integersOf(const InferContext& c, DType dtype) {
         range.count = integersBetween(range.low, to);
         return range;
     }
-    if (range.low > greatestInteger(dtype)) return c.fail("'from' is no number of the tensor's dtype");
+    if (range.low > greatestInteger(dtype)) return c.fail("'from' is not a number of the tensor's dtype");
     range.count = integersBetween(range.low, greatestInteger(dtype)) + 1;
     return range;
 }

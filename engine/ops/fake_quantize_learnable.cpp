@@ -18,7 +18,7 @@ Result<int64_t> axisOf(const InferContext& c, const TensorType& self) {
     if (c.op().schema()->find("axis") < 0) return kWholeTensor;
     CT_TRY(const int64_t axis, c.integer("axis"));
     if (axis < 0 || axis >= self.rank())
-        return c.fail("axis " + std::to_string(axis) + " is no dim of " + self.text() + " counted from the front");
+        return c.fail("axis " + std::to_string(axis) + " is not a dim of " + self.text() + " counted from the front");
     return axis;
 }
 bool backwardOf(const InferContext& c) { return c.op().schema()->find("grad") >= 0; }

@@ -107,7 +107,7 @@ Found nextByRank(LowerContext& c, size_t dim, bool descending, const std::option
             isFloating(x->dtype) ? constantLike(x, end) : Expr::integer(descending ? Numbers::min() : Numbers::max());
         return Expr::where(descending ? left : left && logicalNot(isNan(x)), x, worst);
     });
-    // From the smallest on, what is no number comes behind all numbers.
+    // From the smallest on, what is not a number comes behind all numbers.
     const Expr size = constantOf(Scalar(length.value()), DType::I32), beyond = size + size;
     const Expr place = c.reduce(ReduceKind::Min, {length}, [&](const auto& at) {
         const Expr r = Expr::cast(at[0], DType::I32), x = elementAt(at[0]);

@@ -8,7 +8,7 @@
 namespace cutaway {
 namespace {
 
-/// Degrees are cut to integers; what is no number, or beyond all integers, has none.
+/// Degrees are cut to integers; what is not a number, or beyond all integers, has none.
 template <class T>
 int64_t degreeOf(T n) {
     return n >= T(-0x1p62) && n <= T(0x1p62) ? static_cast<int64_t>(n) : -1;

@@ -171,7 +171,7 @@ Result<ValueType> inferNumber(const InferContext& c) {
     }
     Expr result = c.count() == 1 ? ofOne(name, a) : logical(name, a, b);
     if (!result) result = arithmetic(name, a, b);
-    if (result && result->outOfRange) return c.fail(text(result) + " is no number of 64 bits");
+    if (result && result->outOfRange) return c.fail(text(result) + " is not a number of 64 bits");
     return ValueType(SymType{result->dtype, result});
 }
 

@@ -84,7 +84,7 @@ Value varianceGradient(Derivation& d, Value gradient) {
     const auto whole = static_cast<int64_t>(correction);
     if (static_cast<double>(whole) != correction) {
         d.builder().fail(
-            unsupported(d.op().name() + ": a correction that is no integer needs a fixed number of elements", {},
+            unsupported(d.op().name() + ": a correction that is not an integer needs a fixed number of elements", {},
                         {"set the sizes of the inputs"}));
         return {};
     }

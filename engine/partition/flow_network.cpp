@@ -21,7 +21,7 @@ std::string_view sentence(EdgeReason reason) {
         case EdgeReason::Reduces: return "it is less than a quarter as large as what it is computed from";
         case EdgeReason::UsedFarApart: return "its readers are far apart, so it would be kept for long";
         case EdgeReason::LongChain: return "it ends a long chain of cheap operators";
-        case EdgeReason::NotATensor: return "it is no tensor, so it cannot be saved";
+        case EdgeReason::NotATensor: return "it is not a tensor, so it cannot be saved";
         case EdgeReason::ViewsAreComputed: return "views are always computed again (recompute_views)";
         case EdgeReason::NeedsTangent: return "it depends on a tangent, so the backward computes it";
         case EdgeReason::ReturnedGradient: return "the backward returns it";

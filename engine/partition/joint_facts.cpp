@@ -213,7 +213,7 @@ Result<size_t> countForwardOutputs(const Module& joint) {
                    !isSeed(*placeholder, "bwd");
     if (returned < primals)
         return Error{ErrorCode::InvalidInput,
-                     "this is no joint graph: it returns " + std::to_string(returned) + " values, fewer than its " +
+                     "this is not a joint graph: it returns " + std::to_string(returned) + " values, fewer than its " +
                          std::to_string(primals) + " inputs, each of which has a gradient or None",
                      {},
                      {"compile with --mode training from a forward graph, which makes the joint graph"}};

@@ -53,7 +53,7 @@ struct JointFacts {
 };
 
 /// `hints`: example values of size symbols. Errors: the graph has no output, or returns fewer values than it has
-/// primals, so that it is no joint graph.
+/// primals, so that it is not a joint graph.
 Result<JointFacts> jointFacts(const Module& joint, const SymbolValues& hints);
 
 /// How many of the values that a joint graph returns are the forward's (A6.3). Errors: as jointFacts.

@@ -9,7 +9,7 @@ namespace cutaway {
 /// A joint graph that is to be split, for one budget after another. The graph must stay as it is meanwhile.
 class Partitioner {
   public:
-    /// Errors: options that the request has wrong; a graph that is no joint graph.
+    /// Errors: options that the request has wrong; a graph that is not a joint graph.
     static Result<std::unique_ptr<Partitioner>> make(const Module& joint, const PassContext& context);
 
     /// What the forward saves with the request's options and this budget: the default partition's choice, the minimum

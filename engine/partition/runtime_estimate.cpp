@@ -90,7 +90,7 @@ double attentionOf(const Node& call, const std::vector<Sizes>& s) {
 }
 
 /// The call alone, on inputs of its operands' types, as text that equal calls have in common; none where it reads or
-/// returns what is no tensor.
+/// returns what is not a tensor.
 std::optional<std::string> alone(const Node& call) {
     if (call.type().tensor() == nullptr) return std::nullopt;
     Module module;

@@ -261,7 +261,7 @@ std::optional<std::string> atenBinaryKey(const Node& node, const BatchRule& rule
     if (!node.isCall(rule.function)) return std::nullopt;
     const TensorType *left = tensorType(node.arg(0).node()), *right = tensorType(node.arg(1).node());
     if (!left || !right) {
-        no(node.arg(left ? 1 : 0), " is no tensor");
+        no(node.arg(left ? 1 : 0), " is not a tensor");
         return std::nullopt;
     }
     if (!(left->sizes == right->sizes)) {

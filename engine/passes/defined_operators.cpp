@@ -87,8 +87,8 @@ Values copyDefined(const Module& module, const OperandNames& parameters, const S
             return refuse(d, "its definition makes a tensor of literals: use torch.full or torch.arange");
         if (!node.isCall()) continue;
         if (node.op().isOpaque())
-            return refuse(d,
-                          "its definition calls '" + node.op().name() + "', which is no operator that Cutaway knows");
+            return refuse(
+                d, "its definition calls '" + node.op().name() + "', which is not an operator that Cutaway knows");
         std::vector<Argument> args;
         for (const Argument& arg : node.args())
             args.push_back(arg.mapNodes([&](Node* input) { return twins.at(input->id()); }));
@@ -97,7 +97,7 @@ Values copyDefined(const Module& module, const OperandNames& parameters, const S
     }
     std::vector<Value> results;
     for (const Argument& value : module.graph().outputs()) {
-        if (value.node() == nullptr) return refuse(d, "its definition returns what is no tensor");
+        if (value.node() == nullptr) return refuse(d, "its definition returns what is not a tensor");
         Node* twin = twins.at(value.node()->id());
         if (!schema.returns.front().list || twin->type().tensor()) results.push_back(builder.value(*twin));
         else results = itemsOf(builder.value(*twin));
@@ -189,7 +189,7 @@ class DefinitionChecks {
             if (!conditions) return fail(conditions.error().message, one, each.line);
             for (const CaseCondition& condition : *conditions)
                 if (one.schema.find(condition.name) < 0)
-                    return fail("'" + condition.name + "' is no parameter of the schema", one, each.line,
+                    return fail("'" + condition.name + "' is not a parameter of the schema", one, each.line,
                                 {"it has: " + parametersOf(one.schema)});
             CT_TRY_VOID(checkStatements(one, each));
         }
@@ -222,7 +222,7 @@ class DefinitionChecks {
             if (!op.isOpaque() || op.style() != Op::Style::Function || isDefinedHere(op.name())) continue;
             if (isTorchCall(node) && !torchSignatures(op).empty()) continue;
             if (isTorchCall(node) && !op.name().starts_with("torch.")) continue;
-            return fail("it calls '" + op.name() + "', which is no operator that Cutaway knows", one, each.line,
+            return fail("it calls '" + op.name() + "', which is not an operator that Cutaway knows", one, each.line,
                         {"write it with operators of ATen or functions of torch, or define that one, too"});
         }
         return {};

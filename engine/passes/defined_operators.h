@@ -12,8 +12,8 @@ namespace cutaway {
 
 /// The operators that the definitions of a file make. They see each other, those of the tables, and those that names
 /// mean already. Errors name the file, the operator and the line: what operator_text.h refuses; statements that do not
-/// parse; calls of what is no operator; conditions that ask for no parameter; a definition that leads back to itself.
-/// An operator of Cutaway's tables is refused, or with `known` left out and named there.
+/// parse; calls of what is not an operator; conditions that ask for no parameter; a definition that leads back to
+/// itself. An operator of Cutaway's tables is refused, or with `known` left out and named there.
 Result<std::vector<const Op*>> operatorsOf(std::string_view rules, const std::string& file,
                                            std::vector<std::string>* known = nullptr);
 

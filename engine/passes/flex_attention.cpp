@@ -119,7 +119,7 @@ class FlexAttention {
                 return refuse("needs queries, keys and values of 4 dims");
         if (m_call.args().size() <= scale) return refuse("arguments are missing");
         const auto* list = m_call.arg(blocks).list();
-        if (!list || list->empty()) return refuse("the block mask is no tuple");
+        if (!list || list->empty()) return refuse("the block mask is not a tuple");
         FlexOperands x;
         CT_TRY(x.score, graphAt(m_call.arg(score), captured));
         CT_TRY(x.mask, graphAt(list->back(), captured + 1));

@@ -108,7 +108,7 @@ Argument exchanged(const Argument& argument, const Twins& twins) {
 void sayWrappersThatStay(const Module& module, Rewriter& rewriter, NameOf nameOf, bool inside) {
     for (const Node& node : module.graph().nodes()) {
         const Refusing no(rewriter, rewriter.pass(), node);
-        if (nameOf(node, rewriter.request().mode).empty()) no("it is no call that only wraps a graph");
+        if (nameOf(node, rewriter.request().mode).empty()) no("it is not a call that only wraps a graph");
         else if (inside) no("the graph that it stands in is written where it is called first");
     }
     for (const auto& [name, body] : module.subgraphs) sayWrappersThatStay(*body, rewriter, nameOf, true);

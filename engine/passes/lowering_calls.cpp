@@ -46,7 +46,7 @@ Values buildWrittenOut(const Match& m, GraphBuilder& builder) {
 
 std::string_view unlessItemsAreRead(const Match& m) {
     const auto* items = m["items"].list();
-    if (items == nullptr) return "{items} is no list";
+    if (items == nullptr) return "{items} is not a list";
     for (const Node* reader : m.root().users()) {
         const auto item = reader->isCall("operator.getitem") ? reader->arg(1).asInt() : std::nullopt;
         if (item && *item >= 0 && static_cast<size_t>(*item) < items->size()) continue;

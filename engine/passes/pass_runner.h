@@ -16,7 +16,7 @@ class UserPasses;
 struct Step {
     StepInfo info;
     const Pass* pass = nullptr;
-    bool required = false;  // the pass or its stage is, so that its rewrites are no part of a request's fuel
+    bool required = false;  // the pass or its stage is, so that its rewrites are not part of a request's fuel
     bool prepares = false;  // Pass::prepares
     Snapshot before, after;
     /// Of a split, for each track the graph that it begins with; `after` is the graph that was split.

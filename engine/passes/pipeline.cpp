@@ -57,7 +57,7 @@ std::vector<std::string_view> passNames(bool onRequest) {
 Result<CompileTrace> runPipeline(const Snapshot& input, const CompileRequest& request, const CompileServices& services,
                                  const Progress& progress) {
     CT_TRY(CompileTrace trace, runCompiler(compiler(), input, request, services, {}, progress));
-    // A run that ended at its pass fuel (pass_fuel.h) is also marked as cancelled, but is no error.
+    // A run that ended at its pass fuel (pass_fuel.h) is also marked as cancelled, but is not an error.
     if (trace.cancelled && progress.cancelled())
         return Error{ErrorCode::Cancelled, "compilation was cancelled", trace.cancelledAt, {}};
     return trace;

@@ -44,7 +44,7 @@ bool writesOwnPiece(const Node& node, const TensorType& into, const Refusing& no
     const Node* piece = node.arg(1).node();
     const Node* split = piece && piece->isCall("operator.getitem") ? piece->arg(0).node() : nullptr;
     if (!split || !split->isCall("aten.split_with_sizes.default") || split->arg(0).node() != &self)
-        return no("what is written is no piece of ", self);
+        return no("what is written is not a piece of ", self);
     const InferContext scatter(node.op(), node.args()), cut(split->op(), split->args());
     const auto dim = scatter.dim("dim", into.rank()), along = cut.dim("dim", into.rank());
     const auto sizes = cut.integers("split_sizes");
@@ -131,7 +131,7 @@ bool keepsType(const Node& node, const Node& source, const Refusing& no) {
 /// What the call would return unchanged; null if it does not.
 Node* unchanged(const Node& node, const Noop& noop, const StorageRoots& storages, bool parity, const Refusing& no) {
     if (!node.type().tensor()) {
-        no("its value is no tensor");
+        no("its value is not a tensor");
         return nullptr;
     }
     const Argument& operand = node.arg(noop.source);

@@ -8,7 +8,7 @@ namespace cutaway {
 /// with the nearest name.
 Result<void> checkNames(const CompileRequest& request);
 
-/// Errors: something to be switched off is no pass or rule, not even of the run's own passes.
+/// Errors: something to be switched off is not a pass or rule, not even of the run's own passes.
 Result<void> checkDisabled(const CompileRequest& request, const UserPasses& own);
 
 }  // namespace cutaway

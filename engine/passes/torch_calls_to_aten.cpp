@@ -10,7 +10,7 @@ namespace {
 void sayTorchCallsThatStay(const Module& module, Rewriter& rewriter) {
     for (const Node& node : module.graph().nodes()) {
         const Refusing no(rewriter, rewriter.pass(), node);
-        if (no.watched() && !isTorchCall(node)) no(KindOf{node}, " is no call of a Python function or method");
+        if (no.watched() && !isTorchCall(node)) no(KindOf{node}, " is not a call of a Python function or method");
     }
     for (const auto& [name, body] : module.subgraphs) sayTorchCallsThatStay(*body, rewriter);
 }

@@ -33,7 +33,8 @@ Result<void> forEachSaid(const FoundItem& found, const PluginReply& reply, std::
         const std::string& word = said[i];
         const size_t more = word == "emit" ? 2 : word == "rewrite" ? 3 : word == "color" ? 4 : word == "say" ? 1 : 0;
         if (more == 0 || i + more >= said.size())
-            return Error{ErrorCode::ToolFailed, found.plugin->title() + ": returned bytes that are no answer", {}, {}};
+            return Error{
+                ErrorCode::ToolFailed, found.plugin->title() + ": returned bytes that are not an answer", {}, {}};
         if (word == wanted) CT_TRY_VOID(visit(&said[i + 1]));
         i += more + 1;
     }

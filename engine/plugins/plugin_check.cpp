@@ -1,4 +1,4 @@
-// Holds a plugin to its contract, on graphs of every kind and on what is no graph.
+// Holds a plugin to its contract, on graphs of every kind and on what is not a graph.
 #include <filesystem>
 #include <map>
 #include <sstream>
@@ -79,16 +79,16 @@ const std::vector<CheckGraph>& checkGraphs() {
     return all;
 }
 
-/// What is no graph. A call may fail on it, and must answer.
+/// What is not a graph. A call may fail on it, and must answer.
 const std::vector<CheckGraph>& hostileTexts() {
     static const std::vector<CheckGraph> all = {
         {"nothing", ""},
-        {"no graph", "this is no graph\n"},
+        {"no graph", "this is not a graph\n"},
         {"bytes", std::string("\0\xff\xfe\x80 def (\"", 9)},
         {"half a graph", "def forward(x: \"f32[4"},
         {"brackets", std::string(100000, '(')},
         {"a line of a megabyte", "def forward(x):\n    a = " + std::string(1 << 20, 'a') + "\n    return (a,)\n"},
-        {"names that are no names", "def forward(x: \"f32[4]\"):\n    \": \" = aten.mul.Tensor(, )\n    return (,)\n"},
+        {"names that are not names", "def forward(x: \"f32[4]\"):\n    \": \" = aten.mul.Tensor(, )\n    return (,)\n"},
     };
     return all;
 }
@@ -247,7 +247,7 @@ class PluginCheck {
         for (size_t i = 0; i + 4 < first->reply.said.size() && first->reply.said[i] == "color"; i += 5)
             if (!first->module->graph().findByName(first->reply.said[i + 1]))
                 return note(m_title, what,
-                            "it colours '" + visibleText(first->reply.said[i + 1]) + "', which is no node");
+                            "it colours '" + visibleText(first->reply.said[i + 1]) + "', which is not a node");
         note(m_title, what, {});
     }
 

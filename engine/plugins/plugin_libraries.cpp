@@ -61,10 +61,10 @@ std::string whyNotAsked(const Node& call) {
     };
     const TupleType* const several = call.type().tuple();
     if (several ? !std::all_of(several->begin(), several->end(), isTensor) : !isTensor(call.type()))
-        return "a result is no tensor, or of a dtype that plugins do not get";
+        return "a result is not a tensor, or of a dtype that plugins do not get";
     for (const Node* input : call.inputs())
         if (!isTensor(input->type()) && input->type().sym() == nullptr)
-            return "'" + input->name() + "' is no tensor, or of a dtype that plugins do not get";
+            return "'" + input->name() + "' is not a tensor, or of a dtype that plugins do not get";
     return {};
 }
 

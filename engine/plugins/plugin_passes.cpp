@@ -64,7 +64,7 @@ Result<PassAnswer> answerOf(const std::vector<std::string>& said) {
     for (size_t i = 0; i < said.size();) {
         const std::string& word = said[i];
         const size_t more = word == "emit" ? 2 : word == "rewrite" ? 3 : word == "color" ? 4 : word == "say" ? 1 : 0;
-        if (more == 0 || i + more >= said.size()) return invalidInput("returned bytes that are no answer");
+        if (more == 0 || i + more >= said.size()) return invalidInput("returned bytes that are not an answer");
         if (word == "emit" && out.graph) return invalidInput("returned more than one graph");
         if (word == "emit") out.graph = said[i + 2];
         if (word == "rewrite")
@@ -190,7 +190,7 @@ Result<void> writeOut(const PluginPass& asked, CompileRequest& out) {
 Result<CompileRequest> withPlugins(CompileRequest request) {
     const std::vector<PluginPass> asked = std::exchange(request.plugins, {});
     for (const PluginPass& one : asked) {
-        // Functions that a program lends itself are written out already, and are no plugin of a folder.
+        // Functions that a program lends itself are written out already, and are not a plugin of a folder.
         if (!one.place.empty() && needsLender({.plugins = {one}})) request.plugins.push_back(one);
         else CT_TRY_VOID(writeOut(one, request));
     }

@@ -243,14 +243,14 @@ std::string Plugin::title() const { return "plugin " + info.name + (info.version
 namespace {
 std::string whyNotRead(const PluginFolder& folder) {
     // A relative path would make a plugin of what lies where the program was started, beside a model.
-    if (!folder.path.starts_with("/")) return "it is no absolute path, so nothing is loaded from there";
+    if (!folder.path.starts_with("/")) return "it is not an absolute path, so nothing is loaded from there";
     std::error_code error;
     const fs::file_status status = fs::status(folder.path, error);
     const bool exists = fs::exists(status), asked = folder.from == "CUTAWAY_PLUGINS";
     if (!exists && !asked && status.type() == fs::file_type::not_found) return {};
     if (!exists) return "it cannot be read: " + error.message();
     if (fs::is_directory(status)) fs::directory_iterator(folder.path, error);
-    else if (!isPluginFile(folder.path)) return "it is no folder, and its name does not end with .so, .py or .rules";
+    else if (!isPluginFile(folder.path)) return "it is not a folder, and its name does not end with .so, .py or .rules";
     return error ? "it cannot be read: " + error.message() : std::string();
 }
 }  // namespace

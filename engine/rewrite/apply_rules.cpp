@@ -48,7 +48,7 @@ class TemplateBuilder {
                 if (others) items.insert(items.end(), others->begin(), others->end());
                 else
                     m_builder.fail(invalidInput("'*" + one.name + "' stands for " + constantText(m_match[one.name]) +
-                                                ", which is no list"));
+                                                ", which is not a list"));
             }
             return Argument(ArgumentList{std::move(items), item.tuple});
         }

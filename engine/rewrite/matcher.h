@@ -34,7 +34,7 @@ class Match {
     const Argument& operator[](std::string_view name) const;
     bool isNode(std::string_view name) const { return (*this)[name].node() != nullptr; }
     bool isTensor(std::string_view name) const;
-    /// It is a bug to ask for the node of a constant, or for the type of what is no tensor.
+    /// It is a bug to ask for the node of a constant, or for the type of what is not a tensor.
     Node& node(std::string_view name) const;
     const TensorType& tensor(std::string_view name) const;
     /// The first result: where matching started. A name that is marked 'repeated' stands for the list of it and its

@@ -12,7 +12,8 @@ std::string_view bareLine(std::string_view text) { return cutaway::trimmed(text,
 constexpr std::string_view kSchemaForm =
     "a schema reads as PyTorch prints it: mylib::scale(Tensor x, float by=1.0) -> Tensor";
 
-/// "mylib.scale.default" of "mylib::scale", "mylib::scale.default" or "mylib.scale.default"; empty for what is no name.
+/// "mylib.scale.default" of "mylib::scale", "mylib::scale.default" or "mylib.scale.default"; empty for what is not a
+/// name.
 std::string fullName(std::string_view written) {
     std::string name(written);
     if (const size_t colons = name.find("::"); colons != std::string::npos) name.replace(colons, 2, ".");
@@ -94,7 +95,7 @@ class OperatorReader {
         if (schema->returns.empty()) return fail(name + " returns nothing, so nothing computes it", m_line);
         for (const Return& one : schema->returns)
             if (one.kind != ParamKind::Tensor)
-                return fail(name + " returns what is no tensor, which a definition cannot say", m_line);
+                return fail(name + " returns what is not a tensor, which a definition cannot say", m_line);
         for (const OperatorText& other : m_out)
             if (other.schema.name == name)
                 return fail(name + " is defined twice; first in line " + std::to_string(other.line), m_line,

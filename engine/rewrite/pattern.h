@@ -102,7 +102,7 @@ bool isLibrary(std::string_view name);
 /// row.
 bool mayBeFunction(std::string_view name);
 
-/// Errors: an op without a row, arguments that do not fit the schema, a result that is no call, a call nobody reads.
+/// Errors: an op without a row, arguments that do not fit the schema, a result that is not a call, a call nobody reads.
 Result<Pattern> compilePattern(const PatternText& text);
 
 /// Constants as rules compare them: numbers by value whatever their kind, lists item by item.

@@ -109,7 +109,7 @@ class Rewriter {
     std::optional<int64_t> m_fuel;
     const CancelToken* m_cancel;
     std::vector<RewriteInfo> m_done;
-    std::vector<const Graph*> m_unknown;  // of each in m_done the graph, where it was no known body; else null
+    std::vector<const Graph*> m_unknown;  // of each in m_done the graph, where it was not a known body; else null
     std::map<const Graph*, std::string> m_bodies;
     std::map<const Graph*, uint32_t> m_idsBefore;  // of a known body one past the last id before the pass
     const Graph* m_watched = nullptr;

@@ -34,7 +34,7 @@ class ByteReader {
     explicit ByteReader(std::string_view bytes) : m_rest(bytes) {}
     template <class T>
     requires std::is_trivially_copyable_v<T> T pod() {
-        if constexpr (std::is_same_v<T, bool>) {  // other bytes than 0 and 1 are no bool
+        if constexpr (std::is_same_v<T, bool>) {  // other bytes than 0 and 1 are not a bool
             const auto byte = pod<uint8_t>();
             if (byte > 1) m_failed = true;
             return byte == 1;

@@ -102,7 +102,7 @@ class Board {
     char m_changed[2040] = "";
 };
 
-/// Fetched is no request: large results have been read where they lie, and are wanted no longer.
+/// Fetched is not a request: large results have been read where they lie, and are wanted no longer.
 enum class WorkerTask : uint8_t {
     Load,
     Compiled,

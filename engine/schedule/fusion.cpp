@@ -173,7 +173,7 @@ class Grouper {
                                     : problem) +
                    "; it would save " + worth);
     }
-    /// Why the merged group is no kernel, or a bad one; cheap tests first, since the kernel is drafted for the last.
+    /// Why the merged group is not a kernel, or a bad one; cheap tests first, since the kernel is drafted for the last.
     std::string problemOf(const FusionGroup& merged, int from, int to, const Node& a, const Node& b) {
         if (std::string problem = recomputation(merged, a, b); !problem.empty()) return problem;
         for (const Node* member : merged.members) facts(*member).group = to;

@@ -4,7 +4,7 @@
 
 namespace cutaway {
 
-/// Bytes of a value; 0 if it is no tensor.
+/// Bytes of a value; 0 if it is not a tensor.
 SymInt bytesOf(const ValueKey& key);
 /// Bytes that sharing a kernel saves. Counts each value once that one group reads and the other computes or reads, too,
 /// and once more if nobody else reads it, since it then is not stored. Linear in what the two read.

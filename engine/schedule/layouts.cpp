@@ -1,4 +1,4 @@
-// The layouts of values between calls. They are free until a call that is no kernel wants one, which the row of its
+// The layouts of values between calls. They are free until a call that is not a kernel wants one, which the row of its
 // library says (libraries/choose.h): it reads and writes that one at full speed, and any other through copies.
 #include "engine/ops/alias.h"
 #include "engine/ops/infer_rules.h"

@@ -313,7 +313,7 @@ void describeSpace(RuleFacts& facts, const Node& node, const Expr& expr, const s
     }
     if (shared) return;
     for (const Loop& loop : reduceLoops(reduction)) {
-        if (fromData(loop.size.expr())) continue;  // each row has a length of its own, which is no dim of a space
+        if (fromData(loop.size.expr())) continue;  // each row has a length of its own, which is not a dim of a space
         facts.spaceSizes.push_back(loop.size);
         facts.reduced.push_back(true);
     }

@@ -11,7 +11,7 @@ constexpr std::string_view kViewRule = "view_reshape";
 
 bool movesNothing(const Node& node, Rewriter& rewriter) {
     const Refusing no(rewriter, kViewRule, node);
-    if (!node.isCall("aten.reshape.default")) return no("it is no reshape");
+    if (!node.isCall("aten.reshape.default")) return no("it is not a reshape");
     if (!isSharingReshape(node)) return no("its operand's strides allow no such view");
     return true;
 }

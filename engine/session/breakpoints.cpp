@@ -214,7 +214,7 @@ Result<Breakpoint> parseBreakpoint(std::string_view text) {
         const auto hits = wholeNumber(text.substr(at + 1));
         if (!hits || *hits < 1 || *hits > 1'000'000)
             return invalidInput("a breakpoint stops at the n-th time, \"pass=decompose@2\", and '" +
-                                std::string(text.substr(at + 1)) + "' is no such number");
+                                std::string(text.substr(at + 1)) + "' is not such a number");
         made.hits = static_cast<int>(*hits);
         text = text.substr(0, at);
     }

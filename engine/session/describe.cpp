@@ -64,7 +64,7 @@ NodeRole roleOf(const Module& module, const Node& node, size_t position) {
     }
 }
 
-/// What files and programs call the tensor of an input or a constant; empty if it is no tensor of the program's.
+/// What files and programs call the tensor of an input or a constant; empty if it is not a tensor of the program's.
 std::string tensorOf(const Module& module, const Node& node, size_t position) {
     if (node.kind() == NodeKind::GetAttr) return node.target();
     if (!node.isPlaceholder() || position >= module.inputs.size() || module.inputs[position].isGiven()) return {};

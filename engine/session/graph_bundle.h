@@ -17,7 +17,7 @@ struct GraphBundle {
 Result<std::shared_ptr<Module>> withOwnTensors(const Module& module);
 
 /// Writes module.py, __init__.py, state_dict.pt, graph.py, inputs.safetensors and request.txt; their names. Errors: the
-/// folder holds something else, or cannot be written; the graph is no Python that runs.
+/// folder holds something else, or cannot be written; the graph is not Python that runs.
 Result<std::vector<std::string>> writeBundle(const std::string& folder, const GraphBundle& bundle);
 /// The graph of such a folder. Errors: those of its reader.
 Result<std::shared_ptr<Module>> readBundle(const std::string& folder);

@@ -372,7 +372,7 @@ Result<void> removeGraph(const std::string& cacheFile, const std::string& key) {
     return guarded([&]() -> Result<void> {
         CT_TRY(GraphCache cache, GraphCache::at(cacheFile));
         if (key.empty() || key.find_first_of("/.") != std::string::npos)
-            return invalidInput("this is no key of an entry: '" + key + "'", "");
+            return invalidInput("this is not a key of an entry: '" + key + "'", "");
         std::error_code failed;
         fs::remove_all(cache.folder(key), failed);
         if (failed) return Error{ErrorCode::ToolFailed, failed.message(), cache.folder(key), {}};

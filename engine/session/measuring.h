@@ -7,7 +7,7 @@ namespace cutaway {
 
 /// Fills in what the caller has left open. Nothing is started, opened or written before a pass asks. Numbers are kept
 /// by device and versions of its libraries. A problem with the store is logged once, and numbers are then kept in
-/// memory only. Errors: the file that the services name is no store.
+/// memory only. Errors: the file that the services name is not a store.
 Result<void> lendMeasuring(const CompileRequest& request, CompileServices& services);
 
 }  // namespace cutaway

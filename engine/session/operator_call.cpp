@@ -91,7 +91,7 @@ class CallText {
         int depth = 0, tensors = 0;
         for (size_t at = 0; at < value.size();) {
             const char c = value[at];
-            if (c == '\n' || c == '\r' || c == '#' || c == ';') return wrong("this is no value");
+            if (c == '\n' || c == '\r' || c == '#' || c == ';') return wrong("this is not a value");
             if (c == '\'' || c == '"') {
                 const size_t end = value.find(c, at + 1);
                 if (end == std::string::npos) return wrong("the string does not end");
@@ -101,7 +101,7 @@ class CallText {
             }
             if (!isWord(c)) {
                 depth += c == '[' || c == '(' ? 1 : c == ']' || c == ')' ? -1 : 0;
-                if (depth < 0 || (depth == 0 && (c == ',' || c == '='))) return wrong("this is no value");
+                if (depth < 0 || (depth == 0 && (c == ',' || c == '='))) return wrong("this is not a value");
                 out += c;
                 ++at;
                 continue;
@@ -131,7 +131,7 @@ class CallText {
             m_parameters += (m_parameters.empty() ? "" : ", ") + name + ": \"" + type + "\"";
             out += name;
         }
-        if (depth != 0 || out.empty()) return wrong("this is no value");
+        if (depth != 0 || out.empty()) return wrong("this is not a value");
         return take(param, out);
     }
 

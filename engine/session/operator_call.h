@@ -13,7 +13,7 @@ struct OperatorName {
     const Op* known = nullptr;
     std::string text() const { return space + "::" + op; }
 };
-/// Errors: no operator has the name, with those that are near; it returns no value, or one that is no tensor.
+/// Errors: no operator has the name, with those that are near; it returns no value, or one that is not a tensor.
 Result<OperatorName> operatorNamed(const std::string& text);
 
 struct OperatorCall {

@@ -77,7 +77,7 @@ std::vector<OperatorFolder> operatorFolders() {
         const fs::file_status status = fs::status(folder.path, error);
         const bool asked = folder.from == "CUTAWAY_OPERATORS";
         // A relative path would read what lies where the program was started, beside a model.
-        if (!folder.path.starts_with("/")) folder.problem = "it is no absolute path, so nothing is read from there";
+        if (!folder.path.starts_with("/")) folder.problem = "it is not an absolute path, so nothing is read from there";
         else if (!fs::exists(status) && (asked || status.type() != fs::file_type::not_found))
             folder.problem = "it cannot be read: " + error.message();
     }
@@ -251,7 +251,7 @@ Result<std::string> definitionToStart(Session& session, const Place& place, Node
         const Op& op = node->op();
         if (const OperatorDefinition* definition = definitionOf(op)) return definition->text;
         if (!wantsDefinition(*node))
-            return unsupported(op.name() + " is no operator that a definition is wanted for", node->name(), {});
+            return unsupported(op.name() + " is not an operator that a definition is wanted for", node->name(), {});
         return definitionStart(*graph, *node, argumentNames(state, op));
     });
 }

@@ -94,7 +94,7 @@ Result<CheckedRun> interpreted(const CheckedGraph& checked, const Session::State
             if (position >= nodes.size()) return;
             NodeNumbers found = measured;
             const Node& node = *nodes[position];
-            // ATen calls that a Python call was expanded into for the run are no nodes of the opened graph.
+            // ATen calls that a Python call was expanded into for the run are not nodes of the opened graph.
             if (checked.graph->graph().find(node.id())) found.node = nodeKey(0, node.id());
             found.name = node.name();
             found.op = node.isCall() ? node.op().name() : "";

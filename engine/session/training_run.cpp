@@ -270,7 +270,7 @@ class TrainingRun {
         if (isNewValueOfInput(spec))
             for (const size_t returned : newValuesOf(forward, spec.target))
                 if (loss.gradients[returned].defined()) gradient = sumOf(gradient, loss.gradients[returned]);
-        // Outputs that are no part of the loss have a gradient of 0.
+        // Outputs that are not part of the loss have a gradient of 0.
         return gradient.defined() ? gradient : Tensor::zeros(output.dtype(), output.sizes());
     }
 
@@ -400,7 +400,7 @@ class TrainingRun {
         for (const NamedTensor& one : values) known += ", " + one.first;
         return Error{ErrorCode::InvalidInput,
                      "the file has '" + unknown.begin()->first +
-                         "', which is no result, no gradient and no new value of this run",
+                         "', which is not a result, no gradient and no new value of this run",
                      m_options.expectGradientsFile,
                      {known}};
     }

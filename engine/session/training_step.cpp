@@ -24,7 +24,7 @@ Result<void> checkResults(const CompileTrace& trace) {
         const Node& result = *results[position - before.leading].node();
         if (!before.flow[index(result.id())]) continue;
         return unsupported("the result '" + outputName(*forward, position) +
-                               "' is an input or a view of one, so its gradient is no part of the training step",
+                               "' is an input or a view of one, so its gradient is not part of the training step",
                            {}, {"return a copy of it (clone) or leave it out"});
     }
     return {};

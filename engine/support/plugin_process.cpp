@@ -72,7 +72,7 @@ int64_t bytesBelow(const std::filesystem::path& folder) {
     for (std::filesystem::recursive_directory_iterator at(folder, error), last; !error && at != last;
          at.increment(error)) {
         std::error_code ignored;
-        // What a link leads to is no file of this folder.
+        // What a link leads to is not a file of this folder.
         if (at->symlink_status(ignored).type() != std::filesystem::file_type::regular) continue;
         bytes += static_cast<int64_t>(at->file_size(ignored));
     }
@@ -239,7 +239,7 @@ Result<std::vector<std::string>> PluginProcess::exchange(const std::string& requ
     }
     if (auto texts = textsOf(*head); texts && !texts->empty()) return std::move(*texts);
     end();
-    return Error{ErrorCode::ToolFailed, "returned bytes that are no answer", {}, {}};
+    return Error{ErrorCode::ToolFailed, "returned bytes that are not an answer", {}, {}};
 }
 
 Result<PluginReply> PluginProcess::call(const PluginCall& call, const Stopped& stopped) {

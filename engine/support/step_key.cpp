@@ -72,7 +72,7 @@ Result<StepKey> parseStepKey(const std::string& text) {
     const bool whole = !key.pass.empty() && (slashes < 1 || !key.stage.empty()) && (slashes < 2 || !key.track.empty());
     if (!whole || slashes > 2 || key.occurrence == 0)
         return invalidInput("'" + visibleText(text) +
-                            "' is no step: write TRACK/STAGE/PASS#K:REWRITES, or the end of it");
+                            "' is not a step: write TRACK/STAGE/PASS#K:REWRITES, or the end of it");
     return key;
 }
 

@@ -97,7 +97,7 @@ Dims contiguousStrides(std::span<const int64_t> sizes) {
     int64_t step = 1;
     for (size_t i = sizes.size(); i-- > 0;) {
         strides[i] = step;
-        if (i > 0) step = checkedMul(step, std::max<int64_t>(sizes[i], 1));  // the product of all is no dim's stride
+        if (i > 0) step = checkedMul(step, std::max<int64_t>(sizes[i], 1));  // the product of all is not a dim's stride
     }
     return strides;
 }

@@ -179,7 +179,7 @@ class Trial {
         plan.begin = [this](const Node& node) { m_board.at(node.name()); };
         CT_TRY(const GradientCheck check, checkGradients(joint, plan));
         if (!check.wrong()) return std::nullopt;
-        TrialOutcome outcome = bad(FailureKind::Numbers, "gradients are no derivatives", pass,
+        TrialOutcome outcome = bad(FailureKind::Numbers, "gradients are not derivatives", pass,
                                    check.guilty() ? check.guilty()->op : std::string());
         outcome.detail = summaryOf(check);
         return outcome;

@@ -1,5 +1,5 @@
 /* A library: matrix products by the system's BLAS, in place of oneDNN's. What a team has that ports a BLAS of its own,
- * and wants to time, step and compare call by call. Operands come as they lie, so that a transposed weight is no copy:
+ * and wants to time, step and compare call by call. Operands come as they lie, so that a transposed weight is not a copy:
  * BLAS reads matrices by columns, and computes the transposed product of the transposed matrices.
  *
  *     cc -O2 -shared -fPIC -o blas_product.so blas_product.c -lblas
@@ -58,7 +58,7 @@ static int takes(const ct_host *host, const ct_call *call) {
         return CT_NO;
     }
     if (bias && bias->rank != 1) {
-        host->say(host, "the bias is no vector");
+        host->say(host, "the bias is not a vector");
         return CT_NO;
     }
     for (dim = 0; dim < 2; ++dim)

@@ -238,7 +238,7 @@ int run(const ct_host* host, const char*, ct_text bytes) {
     try {
         onnx::ModelProto model;
         if (!model.ParseFromArray(bytes.data, static_cast<int>(bytes.size)) || model.graph().node_size() == 0)
-            throw std::runtime_error("the file is no ONNX model");
+            throw std::runtime_error("the file is not an ONNX model");
         Reader reader(model.graph());
         const std::string graph = reader.graph(), tensors = reader.tensors();
         host->emit(host, "main", {graph.data(), graph.size()});

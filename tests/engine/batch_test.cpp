@@ -147,9 +147,9 @@ checks = ['run']
             QTest::newRow(name) << text << error;
         };
         const QString model(kBatchModel);
-        row("no TOML", "a = = 2", "b.toml:1: this is no TOML");
-        row("a string without an end", "name = 'x\n" + model, "b.toml:1: this is no TOML");
-        row("a key twice", "jobs = 1\njobs = 2\n", "b.toml:2: this is no TOML");
+        row("no TOML", "a = = 2", "b.toml:1: this is not TOML");
+        row("a string without an end", "name = 'x\n" + model, "b.toml:1: this is not TOML");
+        row("a key twice", "jobs = 1\njobs = 2\n", "b.toml:2: this is not TOML");
         row("nothing", "", "b.toml: a batch needs [[model]]");
         row("an unknown key", "checkz = ['run']\n" + model,
             "b.toml:1: a batch has no key 'checkz'\n  did you mean checks");

@@ -164,9 +164,9 @@ class BreakpointsTest : public QObject {
         QTest::newRow("a name too many") << "nonfinite=x"
                                          << "stands alone";
         QTest::newRow("no number") << "pass=a@b"
-                                   << "is no such number";
+                                   << "is not such a number";
         QTest::newRow("never") << "pass=a@0"
-                               << "is no such number";
+                               << "is not such a number";
         QTest::newRow("bad query") << "appears=colour=red"
                                    << "no field \"colour\"";
     }

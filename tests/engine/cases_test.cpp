@@ -44,7 +44,7 @@ QString printedAs(const Module& module, const char* function) {
 
 }  // namespace
 
-/// Rules of operators that no table has a row for yet never match; they are no fault of the rule.
+/// Rules of operators that no table has a row for yet never match; they are not a fault of the rule.
 constexpr const char* kNoOperator = "no operator '";
 bool missesOperator(const RuleTable& table, const Rule& rule) {
     const RuleSet set = RuleSet::compileWorking(table.rules);

@@ -40,7 +40,7 @@ constexpr Choice kChoices[] = {
      "kernels only: kernels need numbers, and size symbol 's0' has none"},
     {"refused without numbers", kUnknown, Symbols::Refused, 1,
      "error: kernels need numbers, and size symbol 's0' has none"},
-    {"what is no refusal is an error", kHinted, Symbols::Failed, 1, "error: broken"},
+    {"what is not a refusal is an error", kHinted, Symbols::Failed, 1, "error: broken"},
 };
 
 QString outcomeOf(const Result<ChosenProgram>& chosen) {

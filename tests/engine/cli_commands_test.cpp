@@ -352,8 +352,8 @@ class CliCommandsTest : public QObject {
         row(R"({"a": "x"})", R"({"a?": "integer: n"})", "$.a is \"x\", not: integer: n");
         row(R"({"b": 1})", R"({})", "$ has b, of which the shape says nothing");
         row(R"({"x": 1, "y": true})", R"({"*": "integer: n"})", "$.y is true, not: integer: n");
-        row(R"([[1], 2])", R"([["integer: n"]])", "$[1] is no list");
-        row(R"([])", R"({})", "$ is no object");
+        row(R"([[1], 2])", R"([["integer: n"]])", "$[1] is not a list");
+        row(R"([])", R"({})", "$ is not an object");
     }
     void shapes() {
         QFETCH(QString, json);

@@ -142,7 +142,7 @@ class DefinedOperatorsTest : public QObject {
             QVERIFY2(ended.err.contains("mylib"), qPrintable(ended.err));
         }
         const Ended info = runShell(folder, "CUTAWAY_OPERATORS=mine.txt cutaway-cli info model.py");
-        QVERIFY2(info.out.contains("it is no absolute path"), qPrintable(info.out));
+        QVERIFY2(info.out.contains("it is not an absolute path"), qPrintable(info.out));
         // The user's own, and a file that is wrong beside it.
         QVERIFY(QDir(folder).mkpath("data/cutaway/operators"));
         write("data/cutaway/operators/mine.txt", kRules);
@@ -194,7 +194,7 @@ class DefinedOperatorsTest : public QObject {
         row("an alias set that does not end", "operator a::f(Tensor(\n" + body, "alias set does not end");
         row("in place", "operator a::f(Tensor(a!) x) -> Tensor(a!)\n" + body, "writes to what it is given");
         row("nothing", "operator a::f(Tensor x) -> ()\n" + body, "returns nothing");
-        row("a number", "operator a::f(Tensor x) -> int\n" + body, "returns what is no tensor");
+        row("a number", "operator a::f(Tensor x) -> int\n" + body, "returns what is not a tensor");
         row("no body", "operator a::f(Tensor x) -> Tensor\n", "line 1: a.f.default does not say what it computes");
         row("no return", "operator a::f(Tensor x) -> Tensor\n  computes\n    y = torch.neg(x)\n",
             "line 2: the statements of a.f.default do not end with a 'return'");
@@ -203,7 +203,8 @@ class DefinedOperatorsTest : public QObject {
         row("twice", ("operator a::f(Tensor x) -> Tensor\n" + body).repeated(2), "defined twice; first in line 1");
         row("of the tables", "operator aten::relu(Tensor x) -> Tensor\n" + body, "is an operator that Cutaway knows");
         row("an unknown name", recursiveRules("torch.neg(z)"), "line 3: ");
-        row("an unknown operator", recursiveRules("b.g.default(x)"), "it calls 'b.g.default', which is no operator");
+        row("an unknown operator", recursiveRules("b.g.default(x)"),
+            "it calls 'b.g.default', which is not an operator");
         row("an unknown function", recursiveRules("torch.nosuch(x)"), "it calls 'torch.nosuch'");
         row("itself", recursiveRules("a.f.default(x)"), "its definition leads back to itself");
         row("itself, by another",
@@ -212,7 +213,7 @@ class DefinedOperatorsTest : public QObject {
         row("a condition", "operator a::f(Tensor x) -> Tensor\n  computes when x is\n    return x\n",
             "line 2: a condition reads");
         row("a condition of nothing", "operator a::f(Tensor x) -> Tensor\n  computes when z is None\n    return x\n",
-            "'z' is no parameter of the schema");
+            "'z' is not a parameter of the schema");
         row("never reached", "operator a::f(Tensor x) -> Tensor\n" + body + "  computes when x is None\n    return x\n",
             "is never reached");
     }

@@ -386,8 +386,9 @@ class ExportTest : public QObject {
         QTest::newRow("training") << plain << "a" << true << "nothing of the graph is differentiated";
         QTest::newRow("training, a result that is a view of an input")
             << "def forward(x: \"f32[4]\"):\n    a = aten.relu.default(x)\n    v = aten.view.default(x, [2, 2])\n    return (a, v)\n"
-            << "a" << true << "is an input or a view of one, so its gradient is no part of the training step";
-        QTest::newRow("a folder of somebody else") << plain << "taken" << false << "the folder holds what is no export";
+            << "a" << true << "is an input or a view of one, so its gradient is not part of the training step";
+        QTest::newRow("a folder of somebody else")
+            << plain << "taken" << false << "the folder holds what is not an export";
         QTest::newRow("a file") << plain << "taken/letter.txt" << false << "an export is a folder, and this is a file";
         QTest::newRow("a package") << plain << "a.pt2" << false
                                    << "The output path for aot_compile shouldn't have an extension with .pt2";
@@ -480,7 +481,7 @@ class ExportTest : public QObject {
         const QByteArray cmake =
             QByteArray::fromStdString(*cutaway::readFile(in("twice/CMakeLists.txt").toStdString()));
         QVERIFY2(!cmake.contains("dnnl"), cmake.constData());
-        // What makes exports is no part of one.
+        // What makes exports is not part of one.
         QVERIFY(QFile::exists(in("twice/src/engine/runtime/exported")));
         QVERIFY(!QFile::exists(in("twice/src/engine/exporting")));
     }

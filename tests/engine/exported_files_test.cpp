@@ -155,7 +155,7 @@ class ExportedFilesTest : public QObject {
         write("mine.zip", "a letter");
         const auto refused = exported("mine.zip");
         QVERIFY(!refused);
-        QVERIFY2(refused.error().text().find("the file is no export") != std::string::npos,
+        QVERIFY2(refused.error().text().find("the file is not an export") != std::string::npos,
                  refused.error().text().c_str());
         QCOMPARE(*cutaway::readFile(in("mine.zip").toStdString()), std::string("a letter"));
         // A byte of the weights.

@@ -227,7 +227,7 @@ bool hasRows(const Tensor& tensor, const QStringList& numbers) {
 /// "" if the value is as one of the words of `Program::returns` says.
 QString unlike(const QString& wanted, const Argument& value, const Tensor& number) {
     if (wanted == "None") return value.isNone() ? QString() : "it is not None";
-    if (value.node() == nullptr) return "it is no value of the graph";
+    if (value.node() == nullptr) return "it is not a value of the graph";
     if (wanted.startsWith("all ")) return hasRows(number, {wanted.mid(4)}) ? QString() : "it has other elements";
     if (wanted.startsWith("rows "))
         return hasRows(number, wanted.mid(5).split(' ')) ? QString() : "it has other elements";

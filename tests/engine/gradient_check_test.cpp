@@ -159,7 +159,7 @@ class GradientCheckTest : public QObject {
                 1e-3 * std::abs(check->each[0].gradient));
     }
 
-    /// What is no error.
+    /// What is not an error.
     void nothingIsWrong_data() {
         QTest::addColumn<QString>("graph");
         QTest::addColumn<int>("verdict");

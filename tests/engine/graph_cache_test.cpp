@@ -216,7 +216,7 @@ class GraphCacheTest : public QObject {
                                  << ""
                                  << "";
     }
-    /// What is no part of the graph; the sentence names it.
+    /// What is not part of the graph; the sentence names it.
     void others() {
         QFETCH(QString, variable);
         QFETCH(QString, request);

@@ -169,7 +169,7 @@ void InterpretTest::runsGraphs_data() {
             "    l: \"b8[2]\" = aten.lt.Scalar(b, -3)\n    c: \"u8[2]\" = aten.clamp_min.default(b, -3)\n    return (r, f, d, t, l, c)\n",
         "u8[2]: 1 2; u8[2]: 1 2; u8[2]: 0 0; u8[2]: 0 0; b8[2]: 1 1; u8[2]: 253 253");
     // Class 3 alone is right; each of the others comes within 1 of it by 1, over four classes.
-    row("labels behind the -1 are no labels",
+    row("labels behind the -1 are not labels",
         head +
             "    a: \"f32[4]\" = aten.full.default([4], 0.0)\n"
             "    first: \"i64[1]\" = aten.full.default([1], 3, dtype=torch.int64)\n    short: \"i64[2]\" = aten.full.default([2], 0, dtype=torch.int64)\n"

@@ -386,7 +386,7 @@ void JointTest::tangentsLieAsOutputs_data() {
     row("one picture for all", "f32[2, 3, 4, 5][0, 1, 15, 3]", "f32[2, 3, 4, 5]");
     row("three dims", "f32[2, 3, 4][12, 1, 3]", "f32[2, 3, 4][12, 1, 3]", "f32[2, 3, 4]");
     row("elements that share memory", "f32[2, 3][1, 1]", "f32[2, 3]");
-    row("a size that is no number", "f32[s1, 3][1, s1]", "f32[s1, 3]");
+    row("a size that is not a number", "f32[s1, 3][1, s1]", "f32[s1, 3]");
 }
 void JointTest::tangentsLieAsOutputs() {
     QFETCH(QString, output);

@@ -108,7 +108,7 @@ class KernelRulesTest : public QObject {
         QTest::newRow("around zero") << 0.0 << 0.0;
         QTest::newRow("far from zero") << 1e6 << 1e6;
         QTest::newRow("the first is far from all others") << 0.0 << 1e6;
-        QTest::newRow("the first is no number") << 0.0 << std::nan("");
+        QTest::newRow("the first is not a number") << 0.0 << std::nan("");
         QTest::newRow("the first is infinite") << 0.0 << double(INFINITY);
     }
     /// Against sums in f64 around the exact mean, wherever the first element lies.

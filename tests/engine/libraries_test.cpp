@@ -292,10 +292,10 @@ constexpr Refused kRefused[] = {
     {"8-bit floats", "a f8e4m3fn[3, 4]; b f8e4m3fn[4, 5]", "aten.mm.default(a, b)",
      "the result is float8_e4m3fn, which the library does not compute in here"},
     {"dropout", "q f32[1, 2, 4, 8]; k f32[1, 2, 4, 8]; v f32[1, 2, 4, 8]", FLASH "(q, k, v, 0.1)",
-     "it drops weights out, and the state of the random generator is no operand"},
+     "it drops weights out, and the state of the random generator is not an operand"},
     {"float64", "q f64[1, 2, 4, 8]; k f64[1, 2, 4, 8]; v f64[1, 2, 4, 8]", FLASH "(q, k, v)",
-     "the query is no tensor of float32, bfloat16 or float16"},
-    {"a mask that is no float", "q f32[1, 2, 4, 8]; k f32[1, 2, 4, 8]; v f32[1, 2, 4, 8]; m b8[4, 4]",
+     "the query is not a tensor of float32, bfloat16 or float16"},
+    {"a mask that is not a float", "q f32[1, 2, 4, 8]; k f32[1, 2, 4, 8]; v f32[1, 2, 4, 8]; m b8[4, 4]",
      FLASH "(q, k, v, attn_mask=m)", "the mask is bool, and only floats are added to scores"},
 };
 

@@ -347,7 +347,7 @@ class LoopsTest : public QObject {
         }
     }
     void faultsAreOfActiveLanes() {
-        // Of 17 indices the last is out of range; the 15 lanes behind it are no elements.
+        // Of 17 indices the last is out of range; the 15 lanes behind it are not elements.
         Kernel kernel;
         kernel.name = "gather";
         kernel.buffers = {{DType::F32, true}, {DType::F32, false}, {DType::I64, false}};

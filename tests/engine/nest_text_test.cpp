@@ -141,7 +141,7 @@ class NestTextTest : public QObject {
         row("dtype", head + "    let t0: f64 = b1[x0]", "line 3: t0 is given a value of another dtype");
         row("stored dtype", head + "    b0[x0] = 1", "line 3: what is stored has the dtype of its buffer");
         row("condition", head + "    if x0:", "line 3: the condition of an if is a bool");
-        row("scratch", head + "    b0[x0] = c0[x0]", "line 3: c0 is no scratch array: scratch c0: f32[64]");
+        row("scratch", head + "    b0[x0] = c0[x0]", "line 3: c0 is not a scratch array: scratch c0: f32[64]");
         const QString turned = "k(b0: f32!, b1: f32, b2: i32)\n  scratch c0: f32[64]\n  turn ";
         row("turned", turned + "x0", "line 3: memory, b0 or c0, expected at its end");
         row("rows apart", turned + "b0[0] with", "line 3: by and how far rows are apart expected before 'with'");

@@ -161,8 +161,8 @@ class OperatorCacheTest : public QObject {
         QTest::newRow("too many") << "aten::relu" << List{"f32[2]", "1"} << "it has 1 parameters";
         QTest::newRow("twice") << "aten::relu" << List{"f32[2]", "self=f32[2]"} << "parameter 'self' is given twice";
         QTest::newRow("none at all") << "aten::relu" << List{} << "";
-        QTest::newRow("no value") << "aten::relu" << List{"f32[2]), x=("} << "this is no value";
-        QTest::newRow("a statement") << "aten::relu" << List{"1\nimport os"} << "this is no value";
+        QTest::newRow("no value") << "aten::relu" << List{"f32[2]), x=("} << "this is not a value";
+        QTest::newRow("a statement") << "aten::relu" << List{"1\nimport os"} << "this is not a value";
         QTest::newRow("what the rule refuses") << "aten::mm" << List{"f32[2, 3]", "f32[2, 3]"} << "";
     }
     void refusals() {
@@ -308,7 +308,7 @@ class OperatorCacheTest : public QObject {
         QVERIFY(!runOperator(made.entry, {.timeoutSeconds = 0.001}).has_value());
     }
 
-    /// No cache is no reason to fail.
+    /// No cache is not a reason to fail.
     void unwritable_data() {
         QTest::addColumn<QString>("mount");
         QTest::newRow("no folder") << "";

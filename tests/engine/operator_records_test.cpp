@@ -82,14 +82,14 @@ class OperatorRecordsTest : public QObject {
                                        << "";
         QTest::newRow("no list") << "{\"a\": 1}"
                                  << ""
-                                 << "the file is no list of entries, and counts as empty";
+                                 << "the file is not a list of entries, and counts as empty";
         QTest::newRow("no JSON") << "hello"
                                  << ""
-                                 << "the file is no list of entries, and counts as empty";
+                                 << "the file is not a list of entries, and counts as empty";
         QTest::newRow("cut short in the second") << whole.left(whole.size() - 60) << first << "the file ends early";
         QTest::newRow("cut short in the first") << whole.left(300) << ""
                                                 << "counts as empty";
-        QTest::newRow("the first is no JSON")
+        QTest::newRow("the first is not JSON")
             << changed("\"sizes\": [", "\"sizes\": [,") << second << "entry 1 is damaged and left out";
         QTest::newRow("the first has no library")
             << changed("\"kernel_path\"", "\"path\"") << second << "entry 1 is damaged and left out: 'kernel_path'";

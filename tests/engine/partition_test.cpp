@@ -338,9 +338,9 @@ class PartitionTest : public QObject {
         for (const std::string& note : cut.error().notes) notes << QString::fromStdString(note);
         QCOMPARE(notes.join("\n"),
                  "a: a reader outside of the forward cannot be fused with it, so it has to be in memory anyway\n"
-                 "a: it is no tensor, so it cannot be saved\n"
+                 "a: it is not a tensor, so it cannot be saved\n"
                  "v: it reads a\n"
-                 "v: it is no tensor, so it cannot be saved\n"
+                 "v: it is not a tensor, so it cannot be saved\n"
                  "g: it reads v\n"
                  "g: it depends on a tangent, so the backward computes it");
     }

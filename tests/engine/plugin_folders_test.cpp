@@ -54,9 +54,9 @@ class PluginFoldersTest : public QObject {
         const auto plugins = installedPlugins();
         qputenv("CUTAWAY_PLUGINS", path);
         QVERIFY(all.size() >= 6);
-        const char* const problems[] = {"it is no absolute path", "it is no absolute path",
+        const char* const problems[] = {"it is not an absolute path", "it is not an absolute path",
                                         "it cannot be read: No such",
-                                        "it is no folder, and its name does not end with .so", ""};
+                                        "it is not a folder, and its name does not end with .so", ""};
         for (size_t i = 0; i < std::size(problems); ++i) {
             QVERIFY2(all[i].problem.starts_with(problems[i]), all[i].problem.c_str());
             QCOMPARE(all[i].problem.empty(), problems[i][0] == '\0');

@@ -255,7 +255,7 @@ def mm(call, host):
         QCOMPARE(wrong->checked.nodes[*wrong->checked.firstDivergent].op, std::string("aten.mm.default"));
     }
 
-    /// What is not written is no number, so that it is seen.
+    /// What is not written is not a number, so that it is seen.
     void wrongNumbers_data() {
         QTest::addColumn<QString>("library");
         QTest::newRow("nans") << "nans";

@@ -230,7 +230,7 @@ void Pt2ArchiveTest::readsInnerTensors() {
 
     const auto lacking = open(wrapper("Outer", p::kNone));
     QCOMPARE(failureOf(lacking), QString());
-    QVERIFY(QString::fromStdString(lacking->graphs[0].module->origin.remarks.at(0)).contains("is no plain tensor"));
+    QVERIFY(QString::fromStdString(lacking->graphs[0].module->origin.remarks.at(0)).contains("is not a plain tensor"));
     QCOMPARE(tensorsWithoutData(*lacking->graphs[0].module),
              (std::vector<std::string>{"v", "w.data", "w.inner.scale"}));
     const auto other = open(wrapper(

@@ -357,7 +357,7 @@ void Pt2Test::refusesPrograms_data() {
     row("dtype code", changed([](auto& p) { p.tensors = tensorValue("x", {"2"}, {"1"}, 99); }),
         "t: value 'x': unknown dtype code 99");
     row("dtype code, huge", changed([](auto& p) { p.tensors = tensorValue("x", {"2"}, {"1"}, 2147483647); }),
-        "t: value 'x': the dtype is no code");
+        "t: value 'x': the dtype is not code");
     row("negative size", changed([](auto& p) { p.tensors = tensorValue("x", {"-2"}, {"1"}); }),
         "t: value 'x': negative size or stride -2");
     row("strides", changed([](auto& p) { p.tensors = tensorValue("x", {"2"}, {}); }),
@@ -372,7 +372,7 @@ void Pt2Test::refusesPrograms_data() {
                 R"({"target": "torch.ops.mylib.thing.default", "name": "relu", "inputs": [{"name": "", "arg": {"as_tensor": {"name": "x"}}, "kind": 2}], )"
                 R"("outputs": [{"as_tensor": {"name": "relu"}}], "metadata": {}})";
         }),
-        "t: node 'relu': a keyword argument is named '', which is no identifier");
+        "t: node 'relu': a keyword argument is named '', which is not an identifier");
     row("not defined", changed([](auto& p) {
             p.nodes = call("relu", "torch.ops.aten.relu.default", {argument("self", tensorArgument("z"))});
         }),
@@ -382,7 +382,7 @@ void Pt2Test::refusesPrograms_data() {
     row("missing argument", changed([](auto& p) { p.nodes = call("relu", "torch.ops.aten.relu.default", {}); }),
         "t: node 'relu': aten.relu.default: argument 'self' is missing");
     row("union of two", withArgument(R"({"as_int": 1, "as_bool": true})"),
-        "t: node 'n': argument 'p': an argument that is no union");
+        "t: node 'n': argument 'p': an argument that is not a union");
     row("unknown variant returned", changed([](auto& p) { p.outputs = R"({"as_rocket": 1})"; }),
         "t: output 0: unknown kind of argument 'as_rocket' the file was written by a newer PyTorch; export it again with 2.11");
     row("wrong kind", withArgument(R"({"as_int": "1"})"),

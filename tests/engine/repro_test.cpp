@@ -236,7 +236,7 @@ void ReproTest::samplesComeFromStorages() {
     QCOMPARE(failureOf(file), QString());
     QCOMPARE(asked, hash);
     QCOMPARE(toDouble(file->graphs[0].sampleInputs.at(0).tensor()->item(1)), -1.0);
-    // A name that is no hash never becomes part of a path.
+    // A name that is not a hash never becomes part of a path.
     QVERIFY(storagesBeside("/tmp/repro.py")("../../etc/passwd") == nullptr);
 }
 

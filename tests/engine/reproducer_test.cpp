@@ -146,7 +146,7 @@ class ReproducerTest : public QObject {
         QCOMPARE(refused.error().message, std::string("no backend is called 'gpu'"));
     }
 
-    /// Mistakes of the user's are no failures to be repeated.
+    /// Mistakes of the user's are not failures to be repeated.
     void mistakesHaveNone() {
         Session session;
         const auto missing = session.open("no/such/file.pt2");

@@ -1,4 +1,4 @@
-// What is said of rules that do not match, and of texts that are no rules.
+// What is said of rules that do not match, and of texts that are not rules.
 #include <QRandomGenerator>
 #include <QtTest>
 #include <span>

@@ -74,10 +74,10 @@ class StepKeyTest : public QObject {
         row("stable_sort:3", "has 2 rewrites, not 3");
         row("0", "no step named '0'");
         row("7", "no step named '7'");
-        row("", "is no step");
-        row("a/b/c/d", "is no step");
-        row("//dce", "is no step");
-        row("dce#0", "is no step");
+        row("", "is not a step");
+        row("a/b/c/d", "is not a step");
+        row("//dce", "is not a step");
+        row("dce#0", "is not a step");
     }
     void refused() {
         QFETCH(QString, text);

@@ -353,7 +353,7 @@ def no(a: "f32[4]"):
             QString(kWhole) + QString(kTwo).replace("return (s,)", "return (s, s)"), "the second graph returns");
         row("no truth", higher + "cond(x, one, two, [x])", "f32[4, 3]", QString(kWhole) + kTwo,
             "what cond asks is not one truth");
-        row("a condition that is no truth", higher + "while_loop(again, one, [x], [])", "f32[4, 3]",
+        row("a condition that is not a truth", higher + "while_loop(again, one, [x], [])", "f32[4, 3]",
             QString(kWhole) + QString(kAgain).replace("(l,)", "(a,)"), "what the condition returns is not one truth");
         row("a body that changes its types", higher + "while_loop(again, one, [x], [])", "f32[4, 3]",
             QString(kWhole).replace("(c,)", "(c, c)") + kAgain, "the body returns");

@@ -200,7 +200,7 @@ void TextTest::refuses_data() {
         << QByteArray("def forward(x: \"f32[2]\", x: \"f32[2]\"):\n    return (x,)\n") << QByteArray("1:26")
         << QByteArray("'x' is defined twice");
     body("signs that no name has", "y = foo.f(\xf0\x9f\x98\x80)", "2:15", "'\xf0\x9f\x98\x80' cannot be read");
-    body("bytes that are no text", "y = foo.f(\xff\x1b)", "2:15", "'\\xff' cannot be read");
+    body("bytes that are not text", "y = foo.f(\xff\x1b)", "2:15", "'\\xff' cannot be read");
     body("division", "y: \"f32[s0//0]\" = foo.f(x)", "2:8", "division by zero");
 }
 

@@ -230,7 +230,7 @@ class UserPassesTest : public QObject {
         };
         QTest::newRow("the size of nothing") << sized("size(b, 0)") << "size is of one of the parameters";
         QTest::newRow("a dim that is none") << sized("size(a, 2)") << "size of a has no dims 2";
-        QTest::newRow("a dim that is no number") << sized("sqrt_size(a, x)") << "sqrt_size of a has no dims x";
+        QTest::newRow("a dim that is not a number") << sized("sqrt_size(a, x)") << "sqrt_size of a has no dims x";
         QTest::newRow("a call without end") << sized("dtype_of(a") << "";
         QTest::newRow("parameters without a type")
             << "rule: r\nparameters: a\nsearch: return a\nreplace_by_example: return a\n"

@@ -1,5 +1,5 @@
 // The store of measured values: what is kept is found again by this and other processes, a damaged store costs a remark
-// and nothing else, and what is no store is refused and stays as it is.
+// and nothing else, and what is not a store is refused and stays as it is.
 #include "engine/cache/value_store.h"
 
 #include <sys/stat.h>
@@ -181,12 +181,12 @@ class ValueStoreTest : public QObject {
         QVERIFY(!(*store)->remark().empty());
     }
 
-    /// Whatever is no store of ours is refused by its name and stays as it is.
+    /// Whatever is not a store of ours is refused by its name and stays as it is.
     void othersAreLeftAlone_data() {
         QTest::addColumn<QByteArray>("bytes");
         QTest::addColumn<QString>("says");
         QTest::newRow("text")
-            << QByteArray("this is no database at all, but long enough to be taken for one if nobody looked\n")
+            << QByteArray("this is not a database at all, but long enough to be taken for one if nobody looked\n")
                    .repeated(40)
             << "it is a file of another kind";
         QTest::newRow("zeros") << QByteArray(8192, '\0') << "it is a file of another kind";

@@ -120,7 +120,7 @@ case("split_stack_to_cats_far", TOCATS, [r(4, 3, 5)], lambda x: (lambda a, b: to
 case("split_stack_to_cats_dim", TOCATS, [r(4, 8)], lambda x: (lambda a, b, c, d: (torch.stack([a, b, c, d], 0).relu(), b.tanh()))(*torch.split(x, 2, dim=1)))
 TOSLICES = f"{NORMAL} unbind_stack_to_slices_pass=threshold_to_cat:2"
 case("unbind_stack_to_slices", TOSLICES, [r(4, 3, 2)], lambda x: (lambda a, b, c, d: (torch.stack([a, b, c, d], 0).relu(), b.tanh()))(*torch.unbind(x, 0)))
-STACKED = "items that are stacked along another dim are no slice"
+STACKED = "items that are stacked along another dim are not a slice"
 case("unbind_stack_to_slices_far", TOSLICES, [r(4, 3, 2)], lambda x: (lambda a, b, c, d: (torch.stack([a, b, c, d], 1).relu(), b.tanh()))(*torch.unbind(x, 0)), numbers=STACKED, parity=True)
 case("unbind_stack_to_slices_far_part", TOSLICES, [r(3, 4, 5), r(3, 5)], lambda x, y: (lambda a, b, c, d: (torch.stack([y, b, c, y], 0).relu(), a.tanh(), d.sin()))(*torch.unbind(x, 1)), numbers=STACKED, parity=True)
 RESHAPE = f"{NORMAL} move_reshape_out_of_split_stack_pass=threshold_to_cat:2"

@@ -71,12 +71,12 @@ CompileRequest readOptions(const QString& line, const QString& file) {
         if (!word.contains('=')) continue;
         if (const QString release = word.section('=', 1); word.startsWith("pytorch=")) {
             const auto known = releaseOf(release.toStdString());
-            if (!known) qFatal("%s: '%s' is no release", qPrintable(file), qPrintable(word));
+            if (!known) qFatal("%s: '%s' is not a release", qPrintable(file), qPrintable(word));
             out.pytorch = *known;
             continue;
         }
         auto pass = parseOptionalPass(word.toStdString());
-        if (!pass) qFatal("%s: '%s' is no setting", qPrintable(file), qPrintable(word));
+        if (!pass) qFatal("%s: '%s' is not a setting", qPrintable(file), qPrintable(word));
         for (auto& [key, value] : pass->settings)
             if (key == "decisions")
                 value =

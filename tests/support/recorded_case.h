@@ -21,7 +21,7 @@ struct RecordedCase {
 
 /// Files of a folder under tests/cases, sorted.
 QStringList recordedFiles(const QString& folder);
-/// It is fatal if the file cannot be read or names something that is no pass.
+/// It is fatal if the file cannot be read or names something that is not a pass.
 RecordedCase readRecordedCase(const QString& path);
 
 Result<Snapshot> parsedGraph(const QString& text);

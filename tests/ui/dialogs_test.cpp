@@ -472,7 +472,7 @@ class DialogsTest : public QObject {
         auto* list = dialog.findChild<QTreeWidget*>();
         QCOMPARE(list->topLevelItemCount(), 2);
         QVERIFY(list->topLevelItem(1)->text(5).contains("aten.cos.default"));
-        // Names of graphs in one file are whole: "0/" is no folder.
+        // Names of graphs in one file are whole: "0/" is not a folder.
         GraphDialog trace({{"0/0 dynamo", 1, 1, 1, {}}, {"0/1 dynamo", 1, 1, 1, {}}}, "sample.log", {});
         QCOMPARE(trace.findChild<QTreeWidget*>()->topLevelItem(1)->text(0), "0/1 dynamo");
         QVERIFY(list->topLevelItem(0)->text(1).toInt() < list->topLevelItem(1)->text(1).toInt());

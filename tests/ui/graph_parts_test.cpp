@@ -118,7 +118,7 @@ class GraphPartsTest : public QObject, private testing::MainWindowFixture {
         bar().findChild<QSpinBox*>()->setValue(3);
         settle();
         QCOMPARE(canvas().scene()->picture.total, 7);
-        // A node that is no part of it brings the graph back.
+        // A node that is not part of it brings the graph back.
         choose("r70");
         QVERIFY(!canvas().scene()->picture.partly && !bar().isVisible());
         press(Qt::Key_Left, Qt::AltModifier);

@@ -40,7 +40,7 @@ class LargeGraphTest : public QObject {
 
     QTemporaryDir m_folder;
 
-    /// A chain of so many calls, with names that are no short strings.
+    /// A chain of so many calls, with names that are not a short strings.
     QString write(int nodes) {
         QByteArray text = "def forward(x: \"f32[8]\"):\n", last = "x";
         for (int i = 0; i < nodes; ++i) {

@@ -48,7 +48,7 @@ class SyntaxTest : public QObject {
             "call prims.convert_element_type.default | type torch.float32");
         row("a string", Language::Python, R"(e = einsum('a\'b,c', x))", R"(call einsum | string 'a\'b,c')");
         row("a comment", Language::Python, "return (y,)  # of 3", "keyword return | comment # of 3");
-        row("a name with digits is no number", Language::Python, "mm_2 = x3", "");
+        row("a name with digits is not a number", Language::Python, "mm_2 = x3", "");
         row("an open string ends with its line", Language::Python, "a = 'b", "string 'b");
         row("a rule", Language::Rules, "    replace_by_example", "keyword replace_by_example");
         row("C++", Language::Cpp, R"(static inline float f(const long i) { return x[i] * 0x1Fp3f; })",

@@ -19,7 +19,7 @@ class GraphCanvas : public QWidget {
     explicit GraphCanvas(QWidget* parent = nullptr);
 
     /// Keeps the current node at its place on the screen if both scenes show it; otherwise frames the change. So it
-    /// does with a scene of another step (`another`), if the node is no part of its change.
+    /// does with a scene of another step (`another`), if the node is not part of its change.
     void setScene(std::shared_ptr<const GraphScene> scene, bool another = false);
     const GraphScene* scene() const { return m_scene.get(); }
     const std::shared_ptr<const GraphScene>& sharedScene() const { return m_scene; }
@@ -76,7 +76,7 @@ class GraphCanvas : public QWidget {
     void centreOn(int node);
     /// Brings an area into view that was opened, whole if it is readable then.
     void showArea(const QRectF& area);
-    /// Marks a box that is no node.
+    /// Marks a box that is not a node.
     void setCurrentBox(int node);
     bool minimapShown() const;
     /// In a corner where it lies over no box of the frame; null if there is none.

@@ -261,7 +261,7 @@ void GraphView::goTo(NodeKey id) {
     const GraphScene* scene = m_first->scene();
     const int box = scene ? scene->picture.indexOf(id) : -1;
     if (box < 0 && id != NodeKey::None && scene && scene->picture.partly && m_graph && NodeIndex(m_graph).find(id)) {
-        m_options.part.reset();  // it is no part of that
+        m_options.part.reset();  // it is not part of that
         m_options.current = m_wanted = id;
         return rebuild();
     }

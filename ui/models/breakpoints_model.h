@@ -21,7 +21,7 @@ class BreakpointsModel : public QAbstractTableModel {
     Qt::ItemFlags flags(const QModelIndex& at) const override;
 
   signals:
-    /// Why what was typed is no condition.
+    /// Why what was typed is not a condition.
     void refused(const QString& why);
 
   private:

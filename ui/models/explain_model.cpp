@@ -225,7 +225,7 @@ QVariant ExplainModel::data(const QModelIndex& at, int role) const {
 
 Qt::ItemFlags ExplainModel::flags(const QModelIndex& at) const {
     Qt::ItemFlags flags = QAbstractTableModel::flags(at);
-    // Rewrites that are no rule of their own can be switched off with their pass only.
+    // Rewrites that are not a rule of their own can be switched off with their pass only.
     if (at.isValid() && at.column() == Rule && at.data(Qt::CheckStateRole).isValid()) flags |= Qt::ItemIsUserCheckable;
     return flags;
 }

@@ -51,7 +51,7 @@ void StepsModel::append(int step) {
     const StepInfo& info = m_steps[static_cast<size_t>(step)];
     const QString stageName = QString::fromStdString(info.stage);
     const QString trackName = QString::fromStdString(info.track);
-    // The track `main` is no level of its own in the tree.
+    // The track `main` is not a level of its own in the tree.
     const bool alone = trackName.isEmpty() || trackName == QStringLiteral("main");
     const auto lastOf = [](const Item& above) {
         return above.children.empty() ? nullptr : above.children.back().get();

@@ -237,7 +237,7 @@ void SessionController::explain() {
             Explained explained = asked;
             if (explained.node != NodeKey::None) {
                 auto answers = source.explain(explained.before, explained.node, progress);
-                // A node that this step made is no failure: the window says that it is not there before.
+                // A node that this step made is not a failure: the window says that it is not there before.
                 if (!answers && answers.error().code != ErrorCode::NotFound) return answers.error();
                 if (answers) explained.rules = std::move(*answers);
             }

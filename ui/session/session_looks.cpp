@@ -89,7 +89,7 @@ void SessionController::wantKernels() {
 
 namespace {
 
-/// A node of another step is no failure: the window shows that it is not here.
+/// A node of another step is not a failure: the window shows that it is not here.
 Result<void> take(Result<NodeDetails> found, std::optional<NodeDetails>& into) {
     if (!found && found.error().code != ErrorCode::NotFound) return found.error();
     if (found) into = std::move(*found);

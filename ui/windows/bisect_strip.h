@@ -1,7 +1,7 @@
 #pragma once
 // The search for the rewrite that broke the graph, as a strip: all rewrites from left to right, parted by stage and
 // pass, with a mark for every test (a tick for good, a cross for bad) and the range that is left. Hidden where there
-// was no search in the run on show.
+// was not a search in the run on show.
 #include <QWidget>
 #include <memory>
 

@@ -125,7 +125,7 @@ BreakpointsWindow::BreakpointsWindow(const WindowRow& tableRow, const WindowPart
     connect(remove, &QShortcut::activated, this, &BreakpointsWindow::removeChosen);
     connect(m_table->selectionModel(), &QItemSelectionModel::selectionChanged, this, &BreakpointsWindow::follow);
     connect(&m_controller, &SessionController::modelOpened, this, [this] {
-        m_keptFor = QString();  // replacing the list is no change of the one that is kept
+        m_keptFor = QString();  // replacing the list is not a change of the one that is kept
         readStored(m_controller.modelKey(), m_breakpoints);
         m_keptFor = m_controller.modelKey();
     });

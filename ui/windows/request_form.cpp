@@ -48,7 +48,7 @@ QDoubleSpinBox* real(const Setting& setting, const CompileRequest& from) {
     box->setValue(valueOf(from, setting).toDouble());
     return box;
 }
-/// An initial value that is no number ("no limit") stands below the least one.
+/// An initial value that is not a number ("no limit") stands below the least one.
 QSpinBox* integer(const Setting& setting, const CompileRequest& from) {
     auto* box = new QSpinBox;
     const int least = static_cast<int>(setting.least);

@@ -315,7 +315,7 @@ void StepsWindow::giveRoom() {
     const int names = 20 * letter + 4 * m_tree->indentation();
     const QAbstractItemView* view = m_tree;  // QTreeView hides what it overrides
     const int wide = view->sizeHintForColumn(StepsModel::Changes);
-    // Fewer letters than that are no name; what changed is in the tool tip, too.
+    // Fewer letters than that are not a name; what changed is in the tool tip, too.
     constexpr int kFewest = 12;
     const bool changes = width() - wide >= kFewest * letter + 4 * m_tree->indentation();
     const int left = width() - names - (changes ? wide : 0);

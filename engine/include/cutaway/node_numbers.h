@@ -52,7 +52,7 @@ struct NodeNumbers {
     int64_t different = 0;     // elements, from the reference
     // Against the reference, over elements that are finite in both; 0 without a reference:
     double maxAbsolute = 0, maxRelative = 0;
-    double maxUlp = -1;  // in steps between neighbours of the value's dtype; negative: it is no float
+    double maxUlp = -1;  // in steps between neighbours of the value's dtype; negative: it is not a float
     double cosine = 1;
     std::vector<int64_t> worst;  // index of the element that is furthest off
     double worstValue = 0, worstReference = 0;

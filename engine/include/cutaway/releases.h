@@ -19,7 +19,7 @@ std::string_view releaseName(Release release);
 /// Of a name, "2.15". Nullopt for any other.
 std::optional<Release> releaseOf(std::string_view name);
 /// The release whose compiler is nearest to that of a version as PyTorch writes it ("2.15.0a0+git1234"): an older one
-/// counts as the oldest, a newer one as the newest. Nullopt if it is no version.
+/// counts as the oldest, a newer one as the newest. Nullopt if it is not a version.
 std::optional<Release> nearestRelease(std::string_view version);
 
 /// The releases that have something: from `since` on, and before `until`.

@@ -16,7 +16,7 @@ struct ReproducerReport {
 };
 
 /// Does what the folder says once more, or the result in it where it is a minifier's. `services` lends what a file
-/// cannot hold: functions of plugins. Errors: a folder that is no reproducer, or one of a later version.
+/// cannot hold: functions of plugins. Errors: a folder that is not a reproducer, or one of a later version.
 Result<ReproducerReport> runReproducer(const std::string& folder, const CompileServices& services = {},
                                        const Progress& progress = {});
 

@@ -43,7 +43,7 @@ std::span<const Setting> settings();
 /// be given ("" of a flag), nothing if it has its initial value. Empty for files, whose text a request holds.
 std::vector<std::string> valuesOf(const CompileRequest& request, std::string_view option);
 
-/// A name that --enable takes although it is no pass: it only carries settings or switches passes on.
+/// A name that --enable takes although it is not a pass: it only carries settings or switches passes on.
 struct Switch {
     std::string_view name, what;
 };

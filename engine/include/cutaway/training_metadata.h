@@ -19,7 +19,7 @@ struct TrainingMetadata {
         std::string outputType;              // "non_alias", "alias_of_input", "is_input", "unsafe_view_alias"
         int baseIdx = -1;                    // the input whose memory it shares
         std::vector<std::string> viewChain;  // calls that lead from there to it
-        std::vector<int> dynamicDims;        // whose sizes are no numbers
+        std::vector<int> dynamicDims;        // whose sizes are not numbers
         bool requiresGrad = false;
         int tangent = -1;  // its number among the traced tangents; -1: its gradient goes to the input, or nowhere
     };

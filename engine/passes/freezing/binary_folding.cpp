@@ -127,9 +127,9 @@ class BinaryFolding {
         found.other = y.arg(1);
         const Node* other = found.other.node();
         if (other == nullptr && found.other.get<double>() == nullptr)
-            return no("its second operand, ", found.other, ", is no number with a point");
+            return no("its second operand, ", found.other, ", is not a number with a point");
         if (other && (!isConstantOperand(*other) || !isFloating(other->tensor().dtype)))
-            return no("its second operand, ", Found{other}, ", is no constant of floating numbers");
+            return no("its second operand, ", Found{other}, ", is not a constant of floating numbers");
         if (found.operation == Operation::Add || found.operation == Operation::Sub)
             found.alpha = y.arg("alpha").asReal().value_or(1);
         if (m_rewriter.request().parity) found.alpha = 1;  // PyTorch does not look at it (trap 1)
@@ -139,7 +139,7 @@ class BinaryFolding {
     static bool weightIsConstant(const Fold& found, const Refusing& no) {
         const Node* weight = found.weight;
         if (weight == nullptr || !isConstantOperand(*weight))
-            return no("the weight, ", Found{weight}, ", is no constant (yet: a new weight is folded first)");
+            return no("the weight, ", Found{weight}, ", is not a constant (yet: a new weight is folded first)");
         if (weight->users().size() != 1) return no.about(weight, OtherReader{*weight, found.layer});
         if (!isFloating(weight->tensor().dtype))
             return no("the weight, ", weight->tensor(), ", has no floating numbers");
@@ -213,7 +213,7 @@ class BinaryFolding {
         found.channels = found.weight->tensor().sizes[1].value();
         found.channelAxis = 1;
         if (found.bias && !isConstantOperand(*found.bias))
-            return no("the bias, ", Found{found.bias}, ", is no constant");
+            return no("the bias, ", Found{found.bias}, ", is not a constant");
         if (!m_rewriter.request().parity && found.layer->isCall("aten.addmm.default"))  // trap 7
             for (const std::string_view param : {"beta", "alpha"})
                 if (found.layer->arg(param).asReal() != 1.0)
@@ -314,7 +314,7 @@ class BinaryFolding {
     }
 
     /// The weight or bias in f32, before an earlier fold rounded it, so that a chain of folds rounds once; as it is if
-    /// it is no half.
+    /// it is not a half.
     Value unrounded(GraphBuilder& builder, Node& constant) {
         if (!isHalf(constant.tensor().dtype)) return builder.value(constant);
         const Node* rounding = recipeResult(m_module, constant);

@@ -97,7 +97,7 @@ class ConstantFolding {
                tensor->layout == Layout::Strided;
     }
 
-    /// A tensor made from nothing (zero points, masks), which is no constant by itself. In PyTorch it keeps what is
+    /// A tensor made from nothing (zero points, masks), which is not a constant by itself. In PyTorch it keeps what is
     /// computed from it and from weights from being folded.
     bool isMade(const Node& node) const {
         return !m_rewriter.request().parity && node.isCall() && !node.op().isOpaque() && node.is(Tag::Factory) &&

@@ -97,7 +97,7 @@ class Freezing {
         const Node& input = *m_inputs[position];
         const Refusing no(m_rewriter, kFreeze, input);
         if (!m_parameters[position]) return no("it is given for each run");
-        if (input.type().tensor() == nullptr) return no("it is no tensor");
+        if (input.type().tensor() == nullptr) return no("it is not a tensor");
         const std::string& target = m_module.inputs[position].target;
         for (const OutputSpec& output : m_module.outputs)
             if (!target.empty() && output.target == target &&
@@ -137,7 +137,7 @@ class Freezing {
     Rewriter& m_rewriter;
     const std::vector<Node*> m_inputs;
     std::vector<bool> m_parameters;
-    Node* m_behindInputs = nullptr;  // the first node that is no input
+    Node* m_behindInputs = nullptr;  // the first node that is not an input
 };
 
 }  // namespace

@@ -35,8 +35,8 @@ std::string_view unlessTransposedFits(const Match& m) {
     return "";
 }
 std::string_view unlessConvolutionPacks(const Match& m) {
-    if (!m.isTensor("x") || !m.isTensor("w")) return "an operand is no tensor";
-    if (!isConstantWeight(m.node("w"))) return "the weight, {w}, is no constant";
+    if (!m.isTensor("x") || !m.isTensor("w")) return "an operand is not a tensor";
+    if (!isConstantWeight(m.node("w"))) return "the weight, {w}, is not a constant";
     const TensorType &x = m.tensor("x"), &w = m.tensor("w");
     if (!onCpu(x) || !onCpu(w)) return "{x}, {x:type}, is not on the CPU";
     if ((x.rank() != 4 && x.rank() != 5) || x.rank() != w.rank())
@@ -78,11 +78,11 @@ Values packConvolution(const Match& m, GraphBuilder& builder) {
 
 std::string_view unlessRecurrentPacks(const Match& m) {
     for (const char* operand : {"w", "v", "x", "h", "c"}) {
-        if (!m.isTensor(operand)) return "an operand is no tensor";
+        if (!m.isTensor(operand)) return "an operand is not a tensor";
         if (!onCpu(m.tensor(operand))) return "the layer is not computed on the CPU";
     }
-    if (!isConstantWeight(m.node("w"))) return "a weight, {w}, is no constant";
-    return isConstantWeight(m.node("v")) ? "" : "a weight, {v}, is no constant";
+    if (!isConstantWeight(m.node("w"))) return "a weight, {w}, is not a constant";
+    return isConstantWeight(m.node("v")) ? "" : "a weight, {v}, is not a constant";
 }
 /// Two tensors, which the layer reads in the places of its weights.
 Values packRecurrent(const Match& m, GraphBuilder& builder) {
@@ -119,8 +119,8 @@ bool isConstantOrJoined(const Node& weight) {
                                 [](const Argument& each) { return each.node() && isConstantWeight(*each.node()); });
 }
 std::string_view unlessLinearPacks(const Match& m) {
-    if (!m.isTensor("x") || !m.isTensor("w")) return "an operand is no tensor";
-    if (!isConstantOrJoined(m.node("w"))) return "the weight, {w}, is no constant";
+    if (!m.isTensor("x") || !m.isTensor("w")) return "an operand is not a tensor";
+    if (!isConstantOrJoined(m.node("w"))) return "the weight, {w}, is not a constant";
     const TensorType &x = m.tensor("x"), &w = m.tensor("w");
     if (x.rank() != 2 || w.rank() != 2) return "{x}, {x:type}, and {w}, {w:type}, are not both of two dims";
     if (!onCpu(x) || !onCpu(w)) return "{x}, {x:type}, is not on the CPU";
@@ -178,7 +178,7 @@ constexpr Rule kLinears[] = {
 // ---------------------------------------------------------------- what stands around linear layers
 
 std::string_view unlessReshapesCancel(const Match& m) {
-    if (!m.isTensor("x")) return "{x} is no tensor";
+    if (!m.isTensor("x")) return "{x} is not a tensor";
     const SymDims &before = m.tensor("x").sizes, &rows = m.tensor("a").sizes, &after = m.tensor("y").sizes;
     const bool same =
         before.size() == after.size() && !before.empty() && std::equal(before.begin(), before.end() - 1, after.begin());
@@ -189,7 +189,7 @@ std::string_view unlessReshapesCancel(const Match& m) {
                : "a reshape changes the last dim: {x:type}, {a:type}, {l:type}, {y:type}";
 }
 std::string_view unlessBiasFits(const Match& m) {
-    if (!m.isTensor("c")) return "what is added, {c}, is no tensor";
+    if (!m.isTensor("c")) return "what is added, {c}, is not a tensor";
     if (!m.parity() && m["alpha"].asReal() != 1.0)
         return "what is added is scaled by {alpha}";  // PyTorch forgets alpha
     const TensorType &c = m.tensor("c"), &l = m.tensor("l");

@@ -31,17 +31,17 @@ bool readWeightOnly(Node& product, WeightOnly& found, const Refusing& no) {
     const TensorType& weight = found.weight->tensor();
     if (!isConstantPart(found.weight) || weight.dtype != DType::I8 || weight.rank() != 2 ||
         weight.strides != contiguousStrides(weight.sizes))
-        return no("its weight, ", Found{found.weight}, ", is no constant row-major matrix of int8");
+        return no("its weight, ", Found{found.weight}, ", is not a constant row-major matrix of int8");
     if (!(turned->tensor().sizes == SymDims{weight.sizes[1], weight.sizes[0]}) ||
         found.x->tensor().dtype != DType::BF16)
-        return no("it is no product of bfloat16 with the transposed weight");
+        return no("it is not a product of bfloat16 with the transposed weight");
     found.result = onlyUser(product);
     if (found.result == nullptr || !found.result->isCall("aten.mul.Tensor"))
         return no("it is not only multiplied by scales");
     found.scale = found.result->arg(found.result->arg(0).node() == &product ? 1 : 0).node();
     const bool fits = isConstantPart(found.scale) && found.scale->tensor().rank() == 1 &&
                       found.scale->tensor().dtype == DType::BF16 && found.scale->tensor().sizes[0] == weight.sizes[0];
-    return fits || no.about(found.result, "the scales are no constant vector of bfloat16, one for each column");
+    return fits || no.about(found.result, "the scales are not a constant vector of bfloat16, one for each column");
 }
 
 /// The product and the two before it that read the same tensor; empty if there are too few.

@@ -108,7 +108,7 @@ bool readScaledProduct(Node& product, ScaledProduct& found, const Refusing& no) 
     found.a = product.arg(0).node();
     found.b = product.arg(1).node();
     if (found.b->kind() != NodeKind::GetAttr)
-        return no.about(found.b, "its weight, ", Found{found.b}, ", is no constant");
+        return no.about(found.b, "its weight, ", Found{found.b}, ", is not a constant");
     if (found.a->isCall(kReshape) && found.a->users().size() == 1) {
         found.inner = found.a->arg(1);
         found.a = found.a->arg(0).node();

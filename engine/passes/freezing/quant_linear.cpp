@@ -22,7 +22,7 @@ bool isVector(const Node* node, const SymInt& columns) {
 
 bool readTransposed(Node* node, LinearForm& found, const Refusing& no) {
     if (!isCallOf(node, "aten.permute.default"))
-        return no.about(node, "its second factor, ", Found{node}, ", is no transposed weight");
+        return no.about(node, "its second factor, ", Found{node}, ", is not a transposed weight");
     if (!readOnceByLinear(*node, no)) return false;
     found.weight = node->arg(0).node();
     const auto* dims = node->arg("dims").list();

@@ -36,7 +36,7 @@ bool zerosAreZero(const Module& module, const Argument& zero, const Refusing& no
         return node->arg("fill_value").asReal() == 0.0 ||
                no.about(node, "the weight's zero points, ", node, kTakenForZero);
     if (node->kind() != NodeKind::GetAttr)
-        return no.about(node, "the weight's zero points, ", Found{node}, ", are no constants");
+        return no.about(node, "the weight's zero points, ", Found{node}, ", are not constants");
     Tensor values;
     if (const auto held = module.tensors.find(node->target()); held != module.tensors.end()) values = held->second;
     if (const auto made = module.recipes.find(node->target()); made != module.recipes.end()) {
@@ -55,7 +55,7 @@ bool isDequantizeTensor(const Node& node) {
 }
 
 bool readActivation(Node* value, QuantizedActivation& found, const Refusing& no) {
-    if (value == nullptr) return no("its operand is no tensor");
+    if (value == nullptr) return no("its operand is not a tensor");
     if (!skipConversion(value, found.conversion, no)) return false;
     if (!isDequantizeTensor(*value)) return no.about(value, "its operand, ", Found{value}, ", is not dequantized");
     if (!readOnce(*value, no)) return false;
@@ -71,7 +71,7 @@ bool readActivation(Node* value, QuantizedActivation& found, const Refusing& no)
 }
 
 bool readWeight(const Module& module, Node* value, bool parity, QuantizedWeight& found, const Refusing& no) {
-    if (value == nullptr) return no("its weight is no tensor");
+    if (value == nullptr) return no("its weight is not a tensor");
     if (value->isCall("aten.clone.default") && value->arg(0).node()) {
         if (!readOnce(*value, no)) return false;
         found.clone = value;

@@ -31,7 +31,7 @@ bool isWholeRange(const Node& quantize) {
 std::string_view unlessOutputFits(const Match& m) {
     const Node& c = m.node("c");
     if (postOps(m).plane && isQuantizedConvolution(c) && c.tensor().rank() != 4)
-        return "{c}, {c:type}, is no convolution over two dims, the only one that knows this";
+        return "{c}, {c:type}, is not a convolution over two dims, the only one that knows this";
     if (postOps(m).quantizes) {
         if (!isByte(m.tensor("q").dtype)) return "{q}, {q:type}, is neither uint8 nor int8";
         if (!m.parity() && !isWholeRange(m.node("q")))
@@ -63,7 +63,7 @@ bool isReadLater(const Node& operand, const Node& product) {
 }
 std::string_view unlessSumFits(const Match& m) {
     if (const auto why = unlessOutputFits(m); !why.empty()) return why;
-    if (!m.isTensor("o")) return "what is added to {c} is no tensor";
+    if (!m.isTensor("o")) return "what is added to {c} is not a tensor";
     const Node &c = m.node("c"), &other = m.node("o");
     const bool dequantizes = isQuantizedConvolution(c) && !postOps(m).quantizes;
     if (dequantizes && !other.isCall("quantized_decomposed.dequantize_per_tensor.default"))

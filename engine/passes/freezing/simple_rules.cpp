@@ -7,7 +7,7 @@ namespace cutaway {
 namespace {
 
 std::string_view unlessDtypeStays(const Match& m) {
-    if (!m.isTensor("x")) return "{x} is no tensor";
+    if (!m.isTensor("x")) return "{x} is not a tensor";
     const auto* dtype = m["dtype"].get<DType>();
     return dtype && *dtype == m.tensor("x").dtype ? "" : "it changes the dtype of {x}, {x:type}";
 }

@@ -23,7 +23,7 @@ bool isTangent(const Node& node) { return node.isPlaceholder() && node.name().fi
 namespace {
 
 const TensorType* tensorOf(const Node& node) { return node.type().tensor(); }
-/// Elements; none for what is no tensor or has symbolic sizes.
+/// Elements; none for what is not a tensor or has symbolic sizes.
 std::optional<int64_t> elementsOf(const Node& node) {
     const TensorType* type = tensorOf(node);
     if (type == nullptr || !allInts(type->sizes)) return std::nullopt;
@@ -184,8 +184,8 @@ void Spreading::visit(Node& node) {
     if (node.isOutput()) return refuse("the value of every row is returned, so that they have to be kept");
     for (const Row& row : kRules)
         if (node.isCall(row.op)) return (this->*row.rule)(node);
-    refuse("no rule says how " + (node.isCall() ? node.op().name() : "a value that is no call") + " (" + named(node) +
-           ") is computed in chunks");
+    refuse("no rule says how " + (node.isCall() ? node.op().name() : "a value that is not a call") + " (" +
+           named(node) + ") is computed in chunks");
 }
 
 /// mm and addmm: rows of the first operand are rows of the result; of the shared dim the chunks' products are added up.

@@ -119,7 +119,7 @@ class UniformFolding {
                 noProduct("it is ", node.type(), ", and 0 times NaN or infinity is NaN (only with parity)");
         }
         if (!node.isCall()) return no(KindOf{node}, " is known only when the graph runs");
-        if (!node.type().tensor()) return no("its value is no tensor");
+        if (!node.type().tensor()) return no("its value is not a tensor");
         return !node.is(Tag::Random) || no("it draws random numbers");
     }
 
@@ -457,7 +457,7 @@ class UniformFolding {
             const Refusing no(m_rewriter, node.isCall() ? kUnreadView : kUnreadSource, node);
             if (!no.watched()) continue;
             if (std::find(views.begin(), views.end(), &node) == views.end())
-                no("it is no view as another dtype, and was read by none");
+                no("it is not a view as another dtype, and was read by none");
             else if (node.hasUsers()) no.about(node.users()[0], OtherReader{node});
             else
                 no(node.isCall() ? "nobody reads it, but it does more than make a value"

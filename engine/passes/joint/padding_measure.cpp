@@ -21,7 +21,7 @@ std::optional<bool> decisionOfFile(const std::string& path, const std::string& k
     const auto document = parseJson(*text, path);
     const auto cache = document ? (*document)->root.find("cache") : std::nullopt;
     if (!cache || !cache->isObject()) {
-        problem = "'" + path + "' is no file of decisions";
+        problem = "'" + path + "' is not a file of decisions";
         return std::nullopt;
     }
     const auto value = cache->find(key);

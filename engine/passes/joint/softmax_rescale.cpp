@@ -78,7 +78,7 @@ Values buildRescaled(const Match& m, GraphBuilder& builder, bool divides) {
 Values buildRescaledProduct(const Match& m, GraphBuilder& builder) { return buildRescaled(m, builder, false); }
 Values buildQuotient(const Match& m, GraphBuilder& builder) { return buildRescaled(m, builder, true); }
 
-/// A symbolic scale that is no tensor has no sign to compute with tensors.
+/// A symbolic scale that is not a tensor has no sign to compute with tensors.
 std::string_view unlessRescalable(const Match& m) {
     const std::string_view refusal = unlessScaleIsUniform(m);
     if (!refusal.empty()) return refusal;

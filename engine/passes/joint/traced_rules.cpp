@@ -151,7 +151,7 @@ std::string_view unlessTracedAgain(const Match& match) {
     exact.find = find;
     exact.unless = nullptr;
     const auto set = RuleSet::compile({&exact, 1});
-    if (!set) return "the formula's trace is no pattern";
+    if (!set) return "the formula's trace is not a pattern";
     Match found(set->at(0), match.context());
     MatchTrace trace;
     if (!matchRule(set->at(0), match.root(), MutationRegions(match.root().graph()), found, &trace))

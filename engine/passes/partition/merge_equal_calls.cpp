@@ -19,7 +19,7 @@ struct HashOf {
 };
 
 bool mayMerge(const Node& node, const StorageRoots& roots, const Refusing& no) {
-    if (!node.isCall()) return no("it is no call");
+    if (!node.isCall()) return no("it is not a call");
     if (node.is(Tag::Random)) return no("it draws random numbers");
     if (node.op().packet() == "aten.empty") return no("it has no values yet");
     if (!isPure(node)) return no("it does more than make a value");

@@ -117,7 +117,7 @@ double expectedRatio(bool left, const Blocks& sizes) {
 bool isWorthwhile(const BackToBack& found, bool parity, const Refusing& refuse) {
     for (const Node* node : {found.a, found.b, found.c}) {
         const TensorType* type = node ? node->type().tensor() : nullptr;
-        if (type == nullptr || type->rank() != 2) return refuse("a factor is no matrix of known type");
+        if (type == nullptr || type->rank() != 2) return refuse("a factor is not a matrix of known type");
         if (type->device.type != DeviceType::Cuda) return refuse(node, ", ", *type, ", is not on a GPU");
         if (!allInts(type->sizes)) return refuse("the sizes of ", node, ", ", *type, ", are not known numbers");
         if (type->sizes[0] == SymInt(0) || type->sizes[1] == SymInt(0)) return refuse(node, ", ", *type, ", is empty");

@@ -28,7 +28,7 @@ bool isPlain(const Node& node, const CollectiveFamily& family, const Refusing& r
     if (!node.isCall(family.op)) return false;
     if (node.users().size() != 1)
         return refuse("it has ", Counted{node.users().size(), "reader"}, ", not one wait alone");
-    if (node.arg(0).node() == nullptr) return refuse("what it sends is no tensor");
+    if (node.arg(0).node() == nullptr) return refuse("what it sends is not a tensor");
     const TensorType *in = operandOf(node).type().tensor(), *out = node.type().tensor();
     if (in == nullptr || out == nullptr) return refuse("the type of what it sends or gets is not known");
     if (!allInts(in->sizes) || !allInts(out->sizes))

@@ -44,7 +44,7 @@ std::vector<Node*> productsBeside(Node& node, const ProductFamily& family, Rewri
     for (size_t i = 0; i < readers.size(); ++i) {
         const Node& reader = *readers[i];
         if (!reader.isCall(family.op) || reader.arg(0).node() != node.arg(0).node()) {
-            no.about(&reader, reader, " reads ", *node.arg(0).node(), " and is no such product");
+            no.about(&reader, reader, " reads ", *node.arg(0).node(), " and is not such a product");
             return std::vector<Node*>();
         }
         if (i > 0 && reader.arg(1).node() == readers[0]->arg(1).node()) {
@@ -100,7 +100,7 @@ bool joinsInt4(const Node& node, const Refusing& no, const Rewriter&) {
         const TensorType* type =
             constant && constant->kind() == NodeKind::GetAttr ? constant->type().tensor() : nullptr;
         if (type == nullptr || !allInts(type->sizes))
-            return no.about(constant, Found{constant}, " is no tensor of the module, whose numbers are known");
+            return no.about(constant, Found{constant}, " is not a tensor of the module, whose numbers are known");
     }
     return true;
 }

@@ -4,7 +4,7 @@
 namespace cutaway {
 
 /// Products of one tensor on the CPU, each with weights of its own and nothing else read from the tensor (spec:
-/// passes 6.2, step 6; off by default). Leaves everything alone where one reader of the tensor is no such product.
+/// passes 6.2, step 6; off by default). Leaves everything alone where one reader of the tensor is not such a product.
 
 /// Weights of 4 bits (aten._weight_int4pack_mm_for_cpu) that are tensors of the module: the weights, joined and packed
 /// anew, become tensors of the module, and the results slices of one product (PyTorch's cpp.enable_concat_linear).

@@ -113,7 +113,7 @@ const Node* InplaceWrites::readerBehind(const Node& result, const Node& copy) co
 
 std::string InplaceWrites::unlessWritable(const Node& write, Node& target, const Node* result,
                                           const std::vector<const Node*>& others) const {
-    if (!target.type().tensor()) return namedInplace(target) + " is no tensor";
+    if (!target.type().tensor()) return namedInplace(target) + " is not a tensor";
     if (overlapsItself(target.tensor()))
         return "places of " + namedInplace(target) + ", " + target.tensor().text() + ", are one place in memory";
     const Node& input = written(target);

@@ -72,13 +72,13 @@ bool readOperands(const Module& module, bool scan, Loop& loop, const Refusing& r
                       "items and others");
     const auto* reference = node.arg(0).get<SubgraphRef>();
     loop.body = reference ? module.subgraph(reference->name) : nullptr;
-    if (loop.body == nullptr) return refuse("its body, ", node.arg(0), ", is no graph of this module");
+    if (loop.body == nullptr) return refuse("its body, ", node.arg(0), ", is not a graph of this module");
     loop.bodyName = reference->name;
     const auto isList = [&](size_t position, std::vector<Node*>& out) {
         const auto nodes = nodesIn(node.arg(position));
         if (nodes) out.insert(out.end(), nodes->begin(), nodes->end());
         return nodes ||
-               refuse("its argument ", position, ", ", node.arg(position), ", is no list of values of this graph");
+               refuse("its argument ", position, ", ", node.arg(position), ", is not a list of values of this graph");
     };
     if (scan && !isList(1, loop.carried)) return false;
     if (!isList(first, loop.items)) return false;
@@ -108,7 +108,7 @@ std::optional<Loop> loopAt(const Module& module, Node& node, bool scan, const Re
                           loop.carried.size(), " that are carried on");
         for (const Argument& value : given)
             if (value.node() == nullptr)
-                return refuse(loop.bodyName, " gives back ", value, ", which is no value of its graph");
+                return refuse(loop.bodyName, " gives back ", value, ", which is not a value of its graph");
         return true;
     };
     if (!fits()) return std::nullopt;

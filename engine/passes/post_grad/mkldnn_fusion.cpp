@@ -150,7 +150,7 @@ bool broadcasts(const SymDims& other, const SymDims& result, bool linear) {
     return (channels && (other[0] == result[0] || one(other[0]))) || (one(other[0]) && one(other[1]));
 }
 std::string_view unlessOperandsFit(const Match& m) {
-    if (!m.isTensor("o")) return "{o} is no tensor";
+    if (!m.isTensor("o")) return "{o} is not a tensor";
     if (m["o"].node() == &m.node("c")) return "{c} is added to itself";
     const TensorType &c = m.tensor("c"), &o = m.tensor("o");
     if (o.dtype != c.dtype) return "{o}, {o:type}, has another dtype than {c}, {c:type}";
@@ -176,7 +176,7 @@ size_t readersNotBefore(const Node& node, const Node& call) {
 std::string_view unlessOverwritable(const Match& m) {
     if (const std::string_view why = unlessOperandsFit(m); !why.empty()) return why;
     const Node &other = m.node("o"), &call = m.node("c");
-    if (!other.isCall()) return "{o} is no call, whose result could be written to";
+    if (!other.isCall()) return "{o} is not a call, whose result could be written to";
     if (call.arg("X").node() == &other) return "{o} is what is convolved";
     return readersNotBefore(other, call) <= 1 ? "" : "{o} is read later, too";
 }

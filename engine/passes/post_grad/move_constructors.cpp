@@ -34,11 +34,11 @@ std::vector<const Node*> gpusOf(const Graph& graph) {
 
 /// Why the call makes no tensor out of nothing on the CPU, or "".
 std::string_view unlessConstructor(const Node& node) {
-    if (!node.isCall()) return "it is no call";
+    if (!node.isCall()) return "it is not a call";
     if (!onCpu(node)) return "it is not made on the CPU";
     if (node.op().isOpaque()) return "it calls what has no row in the op tables";
     const std::string_view name = node.op().name();
-    if (!name.starts_with("aten.") && !name.starts_with("prims.")) return "it is no operator of aten or prims";
+    if (!name.starts_with("aten.") && !name.starts_with("prims.")) return "it is not an operator of aten or prims";
     if (node.is(Tag::Random)) return "another device would draw other random numbers";
     if (node.op().schema()->find("device") < 0) return "the operator is not told on which device it makes its result";
     const auto& params = node.op().schema()->params;

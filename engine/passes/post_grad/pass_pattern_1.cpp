@@ -14,7 +14,7 @@ std::string_view unlessCountable(const Match& m) {
     const TensorType& type = m.tensor("y");
     const Node* constant = m["f"].node();
     if (constant == nullptr || !constant->isCall("aten.full.default"))
-        return "what is summed, {f}, is no constant (aten.full)";
+        return "what is summed, {f}, is not a constant (aten.full)";
     if (type.rank() == 0) return "{y}, {y:type}, has no dim to count along";
     if (storageIsRead(m.root()) && !m.parity())
         return "the storage of {y} is read by position, and counting would lay it out otherwise";

@@ -118,7 +118,7 @@ std::string_view unlessUnfusedIsBetter(const Match& m) {
     if (!m.isTensor("bias") || isHalf(m.tensor("bias").dtype))
         return "{bias}, {bias:type}, is of reduced precision, which addmm rounds once";
     if (has(m.request().pytorch, ReleaseChange::BiasesAlone) && !isRepeated(m.node("bias"), product.tensor()))
-        return "{bias}, {bias:type}, has an element for each of {y}, {y:type}: it is no bias";
+        return "{bias}, {bias:type}, has an element for each of {y}, {y:type}: it is not a bias";
     const Node* other = otherReader(product);
     if (other == nullptr) return "";
     m.note(other->isOutput() ? "it is an output" : named(*other) + " is " + other->op().name());

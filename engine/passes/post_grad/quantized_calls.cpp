@@ -58,10 +58,10 @@ Values buildCat(const Match& m, GraphBuilder& builder) {
 
 std::string_view unlessWeightOnlyFits(const Match& m) {
     for (const std::string_view name : {"x", "w", "s"})
-        if (!m.isTensor(name)) return "an operand is no tensor";
+        if (!m.isTensor(name)) return "an operand is not a tensor";
     const TensorType &x = m.tensor("x"), &w = m.tensor("w"), &s = m.tensor("s"), &y = m.root().tensor();
     if (x.dtype != DType::BF16 || s.dtype != DType::BF16) return "{x}, {x:type}, and {s}, {s:type}, are not bfloat16";
-    if (w.dtype != DType::I8 || w.rank() != 2) return "{w}, {w:type}, is no int8 matrix";
+    if (w.dtype != DType::I8 || w.rank() != 2) return "{w}, {w:type}, is not an int8 matrix";
     if (!(x.device == w.device) || !(x.device == s.device)) return "the operands lie on different devices";
     if (s.rank() != 1 || !(s.sizes[0] == w.sizes[0])) return "{s}, {s:type}, is not one scale for each column";
     if (w.strides != contiguousStrides(w.sizes)) return "{w}, {w:type}, is not row-major";
@@ -84,7 +84,7 @@ Values buildWeightOnly(const Match& m, GraphBuilder& builder) {
 
 std::string_view unlessRangeForgetsZero(const Match& m) {
     if (!m.parity()) return "the range holds 0, which PyTorch's compiled form forgets (only with parity)";
-    return m.isTensor("x") ? "" : "{x} is no tensor";
+    return m.isTensor("x") ? "" : "{x} is not a tensor";
 }
 /// PyTorch's decomposition: the range is that of the data, whether it holds 0 or not.
 Values buildRangeOfData(const Match& m, GraphBuilder& builder) {

@@ -90,7 +90,7 @@ class Reinplacing {
 
     bool mayWriteInPlace(const Node& node, const ScatterPlace* place, const Refusing& refuse) const {
         Node* target = node.arg(0).node();
-        if (target == nullptr || !target->type().tensor()) return refuse("what it would write to is no tensor");
+        if (target == nullptr || !target->type().tensor()) return refuse("what it would write to is not a tensor");
         if (!sameType(target->type(), node.type()))
             return refuse(target, " is ", target->tensor(), ", what is made of it is of another type");
         std::vector<const Node*> others;

@@ -99,7 +99,7 @@ std::optional<Concatenation> concatenationAt(Node& node, const Refusing& refuse)
     Concatenation out{&node, {}, *dim, node.arg("dim").asInt()};
     for (const Argument& item : *items) {
         const Node* value = item.node();
-        if (value == nullptr || !value->type().tensor()) refuse("its operand ", item, " is no tensor");
+        if (value == nullptr || !value->type().tensor()) refuse("its operand ", item, " is not a tensor");
         else if (value->tensor().dtype != node.tensor().dtype)
             refuse("it converts ", value, " from ", value->tensor(), " to the dtype of ", node.tensor());
         else out.items.push_back(item.node());
@@ -253,9 +253,10 @@ Result<bool> mergePieces(Graph& graph, Rewriter& rewriter, const Concatenation& 
 /// The tensor of which these nodes are all items along `dim`, in order, and that nobody else reads; else null.
 Node* sourceOfAllItems(const std::vector<Node*>& selects, int64_t dim, const Refusing& refuse) {
     const auto isItem = [&](const Node& select, size_t position, const Node* first) {
-        if (!select.isCall("aten.select.int")) return refuse(Found{&select}, " is no aten.select.int");
+        if (!select.isCall("aten.select.int")) return refuse(Found{&select}, " is not aten.select.int");
         const Node* from = select.arg(0).node();
-        if (from == nullptr || !from->type().tensor()) return refuse("what ", select, " takes an item of is no tensor");
+        if (from == nullptr || !from->type().tensor())
+            return refuse("what ", select, " takes an item of is not a tensor");
         if (first && from != first)
             return refuse(select, " takes an item of ", from, ", ", selects[0], " takes one of ", first);
         const auto along = dimOf(select, "dim", from->tensor().rank());
@@ -316,7 +317,7 @@ Result<bool> mergeStackedItems(Graph& graph, Rewriter& rewriter, const Concatena
     std::vector<Node*> selects;
     for (Node* item : cat.items) {
         if (!item->isCall("aten.unsqueeze.default"))
-            return refuse(Found{item}, " is no aten.unsqueeze: tensors are joined, not stacked");
+            return refuse(Found{item}, " is not aten.unsqueeze: tensors are joined, not stacked");
         const auto dim = dimOf(*item, "dim", item->tensor().rank());
         if (dim != cat.dim)
             return refuse(item, " gets its new dim at ", item->arg(1).asInt().value_or(0),
@@ -369,13 +370,13 @@ Node* splitOfReshapedPieces(const Concatenation& cat, const Refusing& refuse) {
         const Node& item = *cat.items[i];
         const Node* reshaped = item.isCall("aten.reshape.default") ? item.arg(0).node() : nullptr;
         if (reshaped == nullptr) {
-            refuse(Found{&item}, " is no aten.reshape");
+            refuse(Found{&item}, " is not aten.reshape");
             return nullptr;
         }
         const Piece piece = pieceAt(*reshaped);
         if (piece.split == nullptr) {
             refuse(Found{reshaped}, ", which ", item,
-                   " reshapes, is no piece of an aten.split_with_sizes with known sizes");
+                   " reshapes, is not a piece of an aten.split_with_sizes with known sizes");
             return nullptr;
         }
         if (split && piece.split != split) {

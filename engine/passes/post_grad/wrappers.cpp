@@ -159,7 +159,7 @@ Result<Wrapped> secondVersion(const Node& node, const Op& op) {
     const Argument* bases = find(node.kwargs(), "_all_bases");
     if (bases == nullptr || bases->list() == nullptr) return fail("no list _all_bases");
     for (const Argument& base : *bases->list()) {
-        if (base.node() == nullptr) return fail("an item of _all_bases is no tensor");
+        if (base.node() == nullptr) return fail("an item of _all_bases is not a tensor");
         out.slots.push_back({{out.bases.size()}, false});
         out.bases.push_back(base.node());
     }
@@ -181,7 +181,7 @@ Result<Wrapped> secondVersion(const Node& node, const Op& op) {
         Wrapped::Written written{name, !value.isNone(), {}};
         const int64_t length = value.asInt().value_or(0);
         if (length < 0 || length > static_cast<int64_t>(node.kwargs().size()))
-            return fail(key + " is no length of a list");
+            return fail(key + " is not a length of a list");
         for (int64_t i = 0; i < length; ++i) {
             CT_TRY(Wrapped::Part part, partAt(name + "_" + std::to_string(i)));
             written.parts.push_back(std::move(part));
@@ -219,7 +219,7 @@ bool isWrapper(const Node& node) {
 Result<Wrapped> wrappedAt(const Node& node) {
     const auto* reference = node.args().size() == 1 ? node.arg(0).get<OpRef>() : nullptr;
     if (reference == nullptr || reference->op == nullptr || find(node.kwargs(), "_op_schema"))
-        return unsupported(node.op().name() + " around what is no operator", node.name(),
+        return unsupported(node.op().name() + " around what is not an operator", node.name(),
                            {"compile the model without the higher-order operator inside, or decompose it before"});
     return isCallOf(node, "higher_order.auto_functionalized") ? firstVersion(node, *reference->op)
                                                               : secondVersion(node, *reference->op);
@@ -400,7 +400,7 @@ std::optional<KernelOperands> kernelAt(const Node& node, const Refusing& refuse)
             const auto* text = name.get<std::string>();
             const Argument* operand = text ? find((*dict)->items, *text) : nullptr;
             if (operand == nullptr || operand->node() == nullptr)
-                return refuse("tensors_to_clone names ", name, ", which is no tensor that the kernel is given");
+                return refuse("tensors_to_clone names ", name, ", which is not a tensor that the kernel is given");
             out.written.push_back(*text);
         }
         for (const Node* user : node.users()) {

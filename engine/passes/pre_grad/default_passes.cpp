@@ -30,7 +30,7 @@ bool takesKeywords(const Node& node, const Refusing& no) {
     if (!node.isCall()) return false;
     if (!node.op().isOpaque()) return no(KindOf{node}, " is an operator, which numpy does not have");
     if (node.op().style() != Op::Style::Function)
-        return no(KindOf{node}, " is no function, and only functions are called as in numpy");
+        return no(KindOf{node}, " is not a function, and only functions are called as in numpy");
     return !node.kwargs().empty() || no("it is called without keywords");
 }
 
@@ -85,7 +85,7 @@ bool refuseToSink(const Node& function, const Refusing& no) {
     const Node *reader = &function, *at = function.inputs().empty() ? nullptr : function.inputs()[0];
     for (; at && isMethod(*at, "view"); reader = at, at = at->arg(0).node())
         if (onlyUser(*at) != reader) return no.about(at, OtherReader{*at, reader});
-    if (!at || !isFunction(*at, {"torch.cat"})) return no.about(at, Found{at}, " is no concatenation (torch.cat)");
+    if (!at || !isFunction(*at, {"torch.cat"})) return no.about(at, Found{at}, " is not a concatenation (torch.cat)");
     if (onlyUser(*at) != reader) return no.about(at, OtherReader{*at, reader});
     if (!catArguments(*at)) return no.about(at, *at, " has other arguments than a list of tensors and a dim");
     return no.about(at, *at, " was made by this pass, where another function sank");
@@ -163,7 +163,7 @@ std::optional<Sampling> samplingAt(const Node& argmax, bool parity, const Refusi
     }
     out.quotient = argmax.arg(0).node();
     if (!out.quotient || !isFunction(*out.quotient, {"operator.truediv"})) {
-        no.about(out.quotient, Found{out.quotient}, " is no quotient (operator.truediv)");
+        no.about(out.quotient, Found{out.quotient}, " is not a quotient (operator.truediv)");
         return std::nullopt;
     }
     if (out.quotient->users().size() != 1) {
@@ -174,7 +174,7 @@ std::optional<Sampling> samplingAt(const Node& argmax, bool parity, const Refusi
     out.noise = out.quotient->arg(1).node();
     if (!isFreshExponential(out.noise, no)) return std::nullopt;
     if (!out.softmax || !isFunction(*out.softmax, {"torch.nn.functional.softmax"}) || out.softmax->args().empty()) {
-        no.about(out.softmax, Found{out.softmax}, " is no torch.nn.functional.softmax");
+        no.about(out.softmax, Found{out.softmax}, " is not torch.nn.functional.softmax");
         return std::nullopt;
     }
     if (out.softmax->users().size() != 1) {
@@ -185,7 +185,7 @@ std::optional<Sampling> samplingAt(const Node& argmax, bool parity, const Refusi
     if (!parity && !isLastDim(*out.softmax, no)) return std::nullopt;
     out.logits = out.softmax->arg(0).node();
     if (out.logits == nullptr) {
-        no("the logits are no tensor");
+        no("the logits are not a tensor");
         return std::nullopt;
     }
     return out;
@@ -246,7 +246,7 @@ std::vector<Node*> viewChain(const Node& quantize, const Refusing& no) {
         }
         chain.insert(chain.begin(), at);
     }
-    if (chain.empty()) no.about(at, "what it quantizes, ", Found{at}, ", is no view");
+    if (chain.empty()) no.about(at, "what it quantizes, ", Found{at}, ", is not a view");
     if (chain.empty() || at == nullptr) return {};
     if (at->users().size() != 1) {
         no.about(at, OtherReader{*at, reader});

@@ -36,7 +36,7 @@ std::nullopt_t noTensor(const Node* input, const Refusing& no) {
     return std::nullopt;
 }
 std::nullopt_t noDim(const Argument* dim, const Refusing& no) {
-    no("its dim, ", dim ? *dim : Argument(), ", is no number in range");
+    no("its dim, ", dim ? *dim : Argument(), ", is not a number in range");
     return std::nullopt;
 }
 std::nullopt_t noSizes(const Refusing& no) {

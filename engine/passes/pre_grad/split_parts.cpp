@@ -26,7 +26,7 @@ std::optional<int64_t> partNumber(const Node& node) {
 
 std::optional<NormalSplit> normalSplit(const Node& node, const Refusing& no) {
     if (!isFunction(node, {"torch.functional.split", "torch.split"})) {
-        no.about(&node, Found{&node}, " is no split");
+        no.about(&node, Found{&node}, " is not a split");
         return std::nullopt;
     }
     const auto refuse = [&](const char* what) {
@@ -47,7 +47,7 @@ std::optional<NormalSplit> normalSplit(const Node& node, const Refusing& no) {
     out.dim = *dim;
     out.rank = tensorType(out.input)->rank();
     for (const Argument& size : *sizes) {
-        if (!size.get<int64_t>()) return refuse(" is given a size that is no number");
+        if (!size.get<int64_t>()) return refuse(" is given a size that is not a number");
         out.sizes.push_back(*size.asInt());
     }
     std::set<int64_t> seen;

@@ -302,7 +302,7 @@ std::optional<NormalSplit> normalRangeUnbind(const Node& node, const Refusing& n
             return std::nullopt;
         }
     if (!dim) {
-        no("its dim is no number in range");
+        no("its dim is not a number in range");
         return std::nullopt;
     }
     out.dim = *dim;

@@ -165,7 +165,7 @@ class SliceRewrite {
         m_dim = *dim;
         std::vector<Node*> operands;  // before they are reshaped
         for (const Argument& item : *tensors) {
-            if (!item.node()) return m_no("it joins ", item, ", which is no tensor");
+            if (!item.node()) return m_no("it joins ", item, ", which is not a tensor");
             const bool reshaped = m_family.reshaped && isFunction(*item.node(), {"torch.reshape"});
             if (!reshaped) m_direct.insert(item.node());
             operands.push_back(reshaped ? item.node()->arg(0).node() : item.node());
@@ -359,7 +359,7 @@ class SliceRewrite {
     Rewriter& m_rewriter;
     Refusing m_no;
     std::vector<Piece> m_pieces;
-    std::set<const Node*> m_direct;  // operands that are no reshapes
+    std::set<const Node*> m_direct;  // operands that are not reshapes
     int64_t m_dim = 0, m_cutDim = 0;
 };
 

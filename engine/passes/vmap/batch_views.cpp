@@ -14,7 +14,7 @@ Values onAllExamples(BatchedCall& c) {
     return c.again(std::move(args));
 }
 
-/// The same, where an example without dims is no example of a smaller operand.
+/// The same, where an example without dims is not an example of a smaller operand.
 Values onAllWithDims(BatchedCall& c) { return c.type(0).rank() == 0 ? Values::notHandled() : onAllExamples(c); }
 
 Values reshapeAll(BatchedCall& c) { return reshape(c.all(0), c.sizes(c.node().tensor().sizes)); }

@@ -86,7 +86,7 @@ struct KeptProgram {
     BuildInfo info;
 };
 KeptProgram keptOf(const CpuProgram& program);
-/// `constants`: in the order of HostProgram::constants. Errors: bytes that are no program.
+/// `constants`: in the order of HostProgram::constants. Errors: bytes that are not a program.
 Result<CpuProgram> loadKept(KeptProgram kept,
                             const std::function<Result<std::vector<Tensor>>(const HostProgram&)>& constants);
 /// The BuildInfo of buildCpu, without compiling: source and kernels only.

@@ -110,7 +110,7 @@ class ProductPlan final : public LibraryPlan {
         if (m_reader.flag(kAllowTf32)) m_types.compute = kComputeTf32;
         Matrix a(call.operands[m_a]), b(call.operands[m_b]), d(out);
         m_empty = d.rows == 0 || d.columns == 0 || d.batch == 0;
-        if (!m_empty && a.columns == 0) throw LibraryRefusal("a sum of nothing is no product");
+        if (!m_empty && a.columns == 0) throw LibraryRefusal("a sum of nothing is not a product");
         if (!plain) {
             m_alpha = m_reader.real("alpha").value_or(1);
             m_beta = m_reader.real("beta").value_or(1);

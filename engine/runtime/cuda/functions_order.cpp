@@ -18,7 +18,7 @@ typedef unsigned long Key;
 FN Key keyOf(long value) { return (Key)value ^ 0x8000000000000000ul; }
 FN Key keyOf(double value) {
     if (value != value) return ~0ul;
-    const long bits = __double_as_longlong(value + 0.0);  // -0.0 is no smaller
+    const long bits = __double_as_longlong(value + 0.0);  // -0.0 is not smaller
     return (Key)bits ^ ((Key)(bits >> 63) | 0x8000000000000000ul);
 }
 FN Key keyAt(const Strided& x, long at) {

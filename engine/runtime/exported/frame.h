@@ -74,7 +74,7 @@ class Frame {
     void restride(size_t step, size_t result, int32_t dtype, const int64_t* strides);
     /// A size that a step has found: where it is another one than in the latest run, later steps are planned again.
     void found(int64_t size, size_t step);
-    /// A result of a step that is no kernel's and no library's.
+    /// A result of a step that is not a kernel's and no library's.
     char* made(size_t step, size_t result);
     char* make(size_t step, size_t result, int64_t bytes);
     /// Result `number` of the function; the tensor is there until the function runs again.

@@ -101,7 +101,7 @@ class GraphCall {
             if ((bytes[i] & (real && i + 1 == count ? 0x7F : 0xFF)) != 0) return true;
         return false;
     }
-    /// False, and an error, if it is no single value.
+    /// False, and an error, if it is not a single value.
     bool decides(const Tensors& predicate, bool& yes) const {
         bool single = predicate.size() == 1 && predicate[0].rank >= 0;
         for (int32_t d = 0; single && d < predicate[0].rank; ++d) single = predicate[0].sizes[d] == 1;

@@ -53,7 +53,7 @@ TensorFile::TensorFile(const std::string& path) : m_path(path) {
         const Descriptor file(path);
         struct stat info {};
         if (::fstat(file.number(), &info) != 0) throw std::runtime_error(std::strerror(errno));
-        if (!S_ISREG(info.st_mode)) throw std::runtime_error("it is no file");
+        if (!S_ISREG(info.st_mode)) throw std::runtime_error("it is not a file");
         m_bytes = static_cast<size_t>(info.st_size);
         if (m_bytes == 0) throw std::runtime_error("it is empty");
         // Private: the file stays as it is whatever is written to.

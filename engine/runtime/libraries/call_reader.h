@@ -22,7 +22,7 @@ class CallReader {
     const CtArgument* find(std::string_view param) const;
     /// The operand's number.
     std::optional<int> operand(std::string_view param) const;
-    /// Null as `find`, and where the argument is no tensor.
+    /// Null as `find`, and where the argument is not a tensor.
     const CtTensor* tensor(std::string_view param) const;
     bool isConstant(std::string_view param) const;
     bool flag(std::string_view param) const;

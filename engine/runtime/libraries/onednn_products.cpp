@@ -13,7 +13,7 @@ using Type = dnnl::memory::data_type;
 std::optional<DnnlLayout> matrixOf(const DnnlLayout& tensor) {
     const size_t rank = tensor.sizes.size();
     if (rank == 2) return tensor;
-    if (rank == 0) throw LibraryRefusal("a tensor without dims is no matrix");
+    if (rank == 0) throw LibraryRefusal("a tensor without dims is not a matrix");
     int64_t rows = 1, step = 0;
     for (size_t d = 0; d + 1 < rank; ++d) {
         if (tensor.sizes[d] == 1) continue;

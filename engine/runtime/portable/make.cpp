@@ -26,7 +26,7 @@ void empty(const Run& run) {
 
 constexpr int32_t kPeriodic = 1, kFirst = 2, kSecond = 3;
 
-/// A parameter of the operator; the options of factories that may stand in its place are no numbers.
+/// A parameter of the operator; the options of factories that may stand in its place are not numbers.
 double parameter(const CtCall& call, int32_t position, double fallback) {
     const int32_t kind = position < call.argCount ? call.args[position].kind : static_cast<int32_t>(CT_NONE);
     return kind == CT_REAL || kind == CT_INT || kind == CT_TRUTH ? numberOf<double>(call.args[position]) : fallback;

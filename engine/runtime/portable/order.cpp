@@ -16,7 +16,7 @@ constexpr uint64_t kSign = uint64_t{1} << 63, kNan = ~uint64_t{0};
 
 uint64_t keyOf(int64_t value) { return static_cast<uint64_t>(value) ^ kSign; }
 uint64_t keyOf(double value) {
-    const double number = value + 0.0;  // -0.0 is no smaller
+    const double number = value + 0.0;  // -0.0 is not smaller
     uint64_t bits;
     std::memcpy(&bits, &number, sizeof bits);
     const uint64_t turned = bits ^ (static_cast<uint64_t>(static_cast<int64_t>(bits) >> 63) | kSign);

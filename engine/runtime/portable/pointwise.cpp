@@ -281,7 +281,7 @@ template <bool upper>
 double gammaShare(double a, double x) {
     return incompleteGamma(a, x, upper);
 }
-/// Degrees are cut to integers; what is no number, or beyond all integers, has none.
+/// Degrees are cut to integers; what is not a number, or beyond all integers, has none.
 int64_t degreeOf(double n) { return n >= -0x1p62 && n <= 0x1p62 ? static_cast<int64_t>(n) : -1; }
 template <double (*f)(double, int64_t)>
 double ofDegree(double x, double n) {

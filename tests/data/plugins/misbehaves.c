@@ -148,7 +148,7 @@ static int remembers(const ct_host *host, ct_text graph) {
 static int prints(const ct_host *host, ct_text graph) {
     int i;
     (void)graph;
-    for (i = 0; i < 1000; ++i) puts("this is no answer");
+    for (i = 0; i < 1000; ++i) puts("this is not an answer");
     fflush(stdout);
     (void)host;
     return CT_OK;
