@@ -116,7 +116,7 @@ std::vector<JsonReport> debugCompileReports() {
 
 extern const Command debugCompileCommand{
     .name = "debug-compile",
-    .summary = "Writes a graph with all that running it takes into a folder, and compiles it as ts_compile does",
+    .summary = "Writes a self-contained folder that runs a graph, and compiles it as ts_compile does",
     .add = addDebugCompileOptions,
     .refuses = "the bundle does not run, or is another graph when it is read back",
     .reports = debugCompileReports};

@@ -173,7 +173,7 @@ void addRunOptions(CLI::App& command, Context& context) {
         const auto run = [&]() -> Result<int> {
             CT_TRY(arguments->run.backend, arguments->compile.backend(arguments->backend));
             if (arguments->run.cold && arguments->run.backend == Backend::Reference)
-                return invalidInput("--cold needs --backend cpu or cuda: the interpreter is not timed so closely", "");
+                return invalidInput("--cold applies to --backend cpu and cuda only", "");
             if (arguments->calls && arguments->run.backend == Backend::Reference)
                 return invalidInput(
                     "--calls needs --backend cpu or cuda: the interpreter has no program whose calls are timed", "");

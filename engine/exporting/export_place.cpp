@@ -111,7 +111,7 @@ Result<void> checkFolder(const fs::path& folder) {
     std::error_code failed;
     if (!fs::exists(folder, failed)) return {};
     if (!fs::is_directory(folder, failed))
-        return invalidInput("an export is a folder, and this is a file", folder.string());
+        return invalidInput("the output path is a file; give a folder", folder.string());
     fs::remove_all(folder / kSpace, failed);  // of an export that was killed
     if (fs::is_empty(folder, failed) || fs::exists(folder / "manifest.json", failed)) return {};
     return Error{ErrorCode::InvalidInput,

@@ -68,7 +68,7 @@ Result<Argument> Pt2Arguments::dict(const Json& members, const std::string& wher
 
 Result<Argument> Pt2Arguments::read(const Json& argument, const std::string& where) {
     const auto member = argument.onlyMember();
-    if (!member) return invalidInput("an argument that is not a union", where);
+    if (!member) return invalidInput("malformed argument: expected a tagged union", where);
     const auto& [variant, inner] = *member;
     const auto tensor = [this](const Json& item, const std::string& at) { return value(item, at); };
     const auto nested = [this](const Json& item, const std::string& at) { return read(item, at); };

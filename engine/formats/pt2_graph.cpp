@@ -125,7 +125,7 @@ class GraphReader {
     };
     Result<Declared> declare(const Json& argument, const std::string& where) {
         const auto member = argument.onlyMember();
-        if (!member) return invalidInput("an argument that is not a union", where);
+        if (!member) return invalidInput("malformed argument: expected a tagged union", where);
         const auto& [variant, value] = *member;
         Declared out;
         if (variant == "as_tensors" || variant == "as_optional_tensors" || variant == "as_nested_tensors") {
@@ -232,7 +232,7 @@ class GraphReader {
     }
     Result<void> readInputSpec(const Json& json, InputSpec& spec, Declared& declared, const std::string& where) {
         const auto member = json.onlyMember();
-        if (!member) return invalidInput("an input spec that is not a union", where);
+        if (!member) return invalidInput("malformed input spec: expected a tagged union", where);
         spec.kind = inputKind(member->first);
         spec.target = specTarget(member->second);
         if (const auto persistent = member->second.find("persistent"))

@@ -19,7 +19,7 @@ Result<Expr> Pt2Types::expression(std::string_view text, const std::string& wher
 
 Result<SymType> Pt2Types::symValue(const Json& value, DType dtype, const std::string& where) {
     const auto member = value.onlyMember();
-    if (!member) return invalidInput("a symbolic value that is not a union", where);
+    if (!member) return invalidInput("malformed symbolic value: expected a tagged union", where);
     const auto& [variant, inner] = *member;
     if (variant == "as_int" && inner.integer()) return SymType{dtype, Expr::integer(*inner.integer())};
     if (variant == "as_bool" && inner.flag()) return SymType{dtype, Expr::boolean(*inner.flag())};

@@ -189,7 +189,7 @@ class Maker {
         const TensorType* type = node.type().tensor();
         auto base = m_number.find(root);
         if (type == nullptr || base == m_number.end())
-            return unsupported("'" + node.name() + "' is passed on as a whole, which compiled graphs cannot do",
+            return unsupported("'" + node.name() + "' is passed on as a tuple, which compiled graphs cannot do",
                                node.name(), {"read its items by getitem"});
         // A view as another dtype counts its offset in elements of its own.
         const TensorType& whole = *tensorOf(root);

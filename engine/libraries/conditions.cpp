@@ -70,7 +70,7 @@ std::string whyNotPadding(const Node& node) {
     if (padding.empty() || stride.empty()) return {};
     for (size_t i = 0; i < std::max(padding.size(), stride.size()); ++i)
         if (padding[std::min(i, padding.size() - 1)] >= std::max<int64_t>(stride[std::min(i, stride.size() - 1)], 1))
-            return "its result is padded by a step of the windows, or more";
+            return "output_padding must be smaller than the stride";
     return {};
 }
 
@@ -162,7 +162,7 @@ std::string whyNotAttention(const Node& node, const TargetInfo&) {
     const TensorType* query = find("query")->node() ? find("query")->node()->type().tensor() : nullptr;
     if (query == nullptr || !served(query->dtype)) return "the query is not a tensor of float32, bfloat16 or float16";
     if (find("dropout_p")->asReal().value_or(1) != 0)
-        return "it drops weights out, and the state of the random generator is not an operand";
+        return "it has dropout, and the state of the random generator is not an operand";
     const Argument* mask = find("attn_mask") ? find("attn_mask") : find("attn_bias");
     const TensorType* added = mask && mask->node() ? mask->node()->type().tensor() : nullptr;
     if (added != nullptr && !isFloating(added->dtype))
@@ -267,7 +267,7 @@ std::string whyNotLeft(const Node& node, const TargetInfo& target) {
     };
     check(node.type());
     for (const Node* input : node.inputs()) check(input->type());
-    return left ? whyNotPortable(node, target) : "kernels compute it of real numbers";
+    return left ? whyNotPortable(node, target) : "a generated kernel computes it for real dtypes";
 }
 
 std::string whyNotFound(const Node&, const TargetInfo&) {
@@ -277,7 +277,8 @@ std::string whyNotBag(const Node& node, const TargetInfo& target) {
     const bool rowsAlone = std::all_of(node.users().begin(), node.users().end(), [](const Node* user) {
         return user->isCall("operator.getitem") && user->arg(1).asInt() == 0;
     });
-    return rowsAlone ? "of its results the rows alone are read, which a kernel makes" : whyNotPortable(node, target);
+    return rowsAlone ? "only its rows (output 0) are read; a generated kernel computes them"
+                     : whyNotPortable(node, target);
 }
 
 std::string whyNotIndex(const Node& node, const TargetInfo& target) {

@@ -325,7 +325,7 @@ class Planner {
             if (!waits || computesLong(walk) || few || chains < 2) continue;
             walk.chains = chains;
             m_plan.why.push_back("chains: a step of r" + std::to_string(walk.reductions[0]) +
-                                 " takes longer than the next element's coming");
+                                 " waits for the one before: the reduction is latency-bound");
         }
     }
 
@@ -357,7 +357,7 @@ class Planner {
                     continue;
                 }
                 m_plan.why.push_back("keep: the elements of r" + std::to_string(r) +
-                                     " are read again in the row and dear to compute");
+                                     " are read again in the row and expensive to recompute");
             }
     }
     /// A thread reads what it has kept itself, so that walks have their elements in one order.
@@ -483,7 +483,7 @@ class Planner {
         if (dear == m_plan.walks.end()) return;
         m_plan.ahead = static_cast<int>(dear - m_plan.walks.begin());
         m_plan.why.push_back("ahead: walk " + std::to_string(m_plan.ahead) +
-                             " computes what the cache has, and the memory has time for the next row");
+                             " is compute-bound, so the next row is prefetched meanwhile");
     }
 
     const Kernel* m_kernel;

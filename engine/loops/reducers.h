@@ -21,7 +21,7 @@ struct Reducer {
     std::vector<Expr> (*merge)(const std::vector<Expr>& a, const std::vector<Expr>& b);
     Expr (*finish)(const std::vector<Expr>& states, DType body);
     bool position = false;  // reads `at`
-    bool waits = false;     // a step takes longer than the next element's coming
+    bool waits = false;     // a step waits for the one before: the reduction is latency-bound
 };
 
 /// Rows of ReduceKind come first, in its order.

@@ -16,7 +16,7 @@ namespace cutaway {
 struct LoopTarget {
     int lanes;        // of a vector loop, whatever the dtypes: wide ones take several registers
     int warp;         // of them, a power of two, hand values to each other in registers; 0: one thread has all lanes
-    int narrowBytes;  // of a vector where all elements have one or two bytes; fewer than the lanes: none has more
+    int narrowBytes;  // of a vector of elements of one or two bytes; below `lanes`: no wider vectors
     int64_t elementsPerPart;  // what one part of a split walk has at least; fixed, so that bits do not depend on how
                               // many threads there are
     int maxParts;

@@ -53,7 +53,7 @@ Result<void> checkReplacement(const PatternText& text, const Pattern& pattern) {
     std::optional<Error> error;
     const auto check = [&](const PatternItem& item, auto&& self) -> void {
         using Kind = PatternItem::Kind;
-        if (item.kind == Kind::Any) error = invalidInput("'_' stands for nothing here");
+        if (item.kind == Kind::Any) error = invalidInput("'_' is not allowed in 'replace'");
         const bool named = item.kind == Kind::Name || item.kind == Kind::Attribute || item.kind == Kind::Star;
         if (named && pattern.slotOf(item.name) < 0 && std::find(known.begin(), known.end(), item.name) == known.end())
             error = invalidInput("'" + item.name + "' is not bound by 'find'");
@@ -61,9 +61,9 @@ Result<void> checkReplacement(const PatternText& text, const Pattern& pattern) {
     };
     for (const PatternStatement& statement : text.statements) {
         if (statement.ops.size() != 1) return invalidInput("a choice of operators cannot be built");
-        if (statement.rest) return invalidInput("'...' stands for nothing here");
+        if (statement.rest) return invalidInput("'...' is not allowed in 'replace'");
         if (statement.shared || statement.readers || statement.each != PatternStatement::Each::No)
-            return invalidInput("marks stand in 'find' only");
+            return invalidInput("marks ('shared', 'each' ...) are allowed in 'find' only");
         CT_TRY_VOID(checkCallable(statement));
         for (const PatternItem& item : statement.positional) check(item, check);
         for (const auto& [key, item] : statement.keywords) check(item, check);

@@ -38,7 +38,7 @@ struct Message {
     bool stayed = false;                    // blocks lie with who wrote it
 };
 
-/// How to come by what was not written.
+/// Where to read blocks that stayed in the writer's process.
 struct Taking {
     int process = 0;  // that has written it
     /// Tensors, by their places, that are left there until their bytes are asked for.

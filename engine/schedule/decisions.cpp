@@ -89,7 +89,7 @@ Result<bool> chooseLibraries(Module& module, Rewriter& rewriter) {
             continue;
         }
         if (row->isFunction() && probe(node, schedule->target, *schedule->memo).lowers) {
-            rewriter.refuse("call_library", node, "a kernel computes it, with what reads it");
+            rewriter.refuse("call_library", node, "it is fused into the kernel of its users");
             continue;
         }
         const Go go =

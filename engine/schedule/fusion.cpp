@@ -118,7 +118,7 @@ class Grouper {
     void refuseAll(const Node& node) {
         const NodeFacts& own = facts(node);
         const std::string why = own.role == Role::Alias    ? "it is a view of memory, which nothing computes"
-                                : own.role == Role::Free   ? "it is made again wherever it is read"
+                                : own.role == Role::Free   ? "it is recomputed at each use"
                                 : own.role == Role::Dead   ? "nobody reads it"
                                 : !own.rule.whyNot.empty() ? own.rule.whyNot
                                                            : "no kernel computes it";

@@ -164,7 +164,7 @@ Result<bool> takeSavedLayouts(Module& backward, const Module* forward, Rewriter&
             continue;
         }
         if (!allInts(left->strides) || storageIsRead(value)) {
-            no("its memory is read by position, or its sizes are known only at run time");
+            no("an as_strided reads its storage, or its sizes are known only at run time");
             continue;
         }
         const Go go = rewriter.begin(kSavedRule, value, "the forward leaves it so");

@@ -359,7 +359,7 @@ std::string tooFarApart(const RuleFacts& facts, const Node& node, const std::vec
         if (!facts.reduced[d]) rows = rows * facts.spaceSizes[d];
     for (const size_t result : results)
         if (const SymInt count = numel(tensorOf({&node, result})->sizes); !(count == full) && !(count == rows))
-            return "no one loop makes all of its results";
+            return "its results have different iteration spaces";
     return {};
 }
 

@@ -54,7 +54,7 @@ Result<Snapshot> withNumbers(const Snapshot& module, const std::vector<Tensor>* 
     CT_TRY_VOID(specialize(*fixed, values));
     fixLoops(*fixed, values);
     for (const std::string& symbol : freeSymbols(*fixed))
-        return unsupported("kernels need numbers, and size symbol '" + symbol + "' has none", {},
+        return unsupported("compiling needs a value for every size, and size symbol '" + symbol + "' has none", {},
                            {"set it when opening: --size " + symbol + "=8",
                             "or run with --backend reference, which takes sizes that depend on data as they come"});
     return Snapshot(std::move(fixed));

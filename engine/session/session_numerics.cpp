@@ -123,7 +123,7 @@ Result<CheckedRun> compiled(const Session::State& state, Session::State::Run& fo
                             const Progress& progress) {
     const CompileTrace& trace = found.trace;
     if (trace.isSplit())
-        return unsupported("compiled code of a training run is compared by a run of it, result by result", {},
+        return unsupported("side-by-side values are not available for compiled training", {},
                            {"use: cutaway-cli run MODEL --mode training --expect FILE"});
     CT_TRY_VOID(checkBackend(options.backend, trace.request.target));
     CheckedRun run;
@@ -325,7 +325,7 @@ Result<std::shared_ptr<const NodeValue>> valueAt(Session& session, const Place& 
         Session::State& state = session.state();
         CT_TRY(Session::State::Run * found, state.run(place.run));
         if (graphOf(node) != 0)
-            return unsupported("values inside of a body have as many values as it runs", {},
+            return unsupported("a value inside a loop body has one value per iteration", {},
                                {"look at the call's own"});
         CheckedGraphs graphs(state, found->trace, place.run);
         CT_TRY(const CheckedGraph checked, graphs.at(place, progress.cancel.get()));

@@ -400,7 +400,7 @@ class TrainingRun {
         for (const NamedTensor& one : values) known += ", " + one.first;
         return Error{ErrorCode::InvalidInput,
                      "the file has '" + unknown.begin()->first +
-                         "', which is not a result, no gradient and no new value of this run",
+                         "', which is neither a result, a gradient nor a new value of this run",
                      m_options.expectGradientsFile,
                      {known}};
     }

@@ -37,9 +37,9 @@ constexpr Choice kChoices[] = {
     {"for the example's", kHinted, Symbols::Refused, 2, "s0=6: no symbols here"},
     {"for the example's, since no program runs", kHinted, Symbols::WithoutHost, 2, "s0=6: no symbols here"},
     {"without numbers", kUnknown, Symbols::WithoutHost, 1,
-     "kernels only: kernels need numbers, and size symbol 's0' has none"},
+     "kernels only: compiling needs a value for every size, and size symbol 's0' has none"},
     {"refused without numbers", kUnknown, Symbols::Refused, 1,
-     "error: kernels need numbers, and size symbol 's0' has none"},
+     "error: compiling needs a value for every size, and size symbol 's0' has none"},
     {"what is not a refusal is an error", kHinted, Symbols::Failed, 1, "error: broken"},
 };
 

@@ -389,7 +389,7 @@ class ExportTest : public QObject {
             << "a" << true << "is an input or a view of one, so its gradient is not part of the training step";
         QTest::newRow("a folder of somebody else")
             << plain << "taken" << false << "the folder holds what is not an export";
-        QTest::newRow("a file") << plain << "taken/letter.txt" << false << "an export is a folder, and this is a file";
+        QTest::newRow("a file") << plain << "taken/letter.txt" << false << "the output path is a file; give a folder";
         QTest::newRow("a package") << plain << "a.pt2" << false
                                    << "The output path for aot_compile shouldn't have an extension with .pt2";
         QTest::newRow("an object among the inputs")

@@ -288,11 +288,11 @@ struct Refused {
 };
 constexpr Refused kRefused[] = {
     {"no row", "a f32[3]", "aten.tan.default(a)", "no library computes it"},
-    {"real numbers", "a f32[3]", "aten.sin.default(a)", "kernels compute it of real numbers"},
+    {"real numbers", "a f32[3]", "aten.sin.default(a)", "a generated kernel computes it for real dtypes"},
     {"8-bit floats", "a f8e4m3fn[3, 4]; b f8e4m3fn[4, 5]", "aten.mm.default(a, b)",
      "the result is float8_e4m3fn, which the library does not compute in here"},
     {"dropout", "q f32[1, 2, 4, 8]; k f32[1, 2, 4, 8]; v f32[1, 2, 4, 8]", FLASH "(q, k, v, 0.1)",
-     "it drops weights out, and the state of the random generator is not an operand"},
+     "it has dropout, and the state of the random generator is not an operand"},
     {"float64", "q f64[1, 2, 4, 8]; k f64[1, 2, 4, 8]; v f64[1, 2, 4, 8]", FLASH "(q, k, v)",
      "the query is not a tensor of float32, bfloat16 or float16"},
     {"a mask that is not a float", "q f32[1, 2, 4, 8]; k f32[1, 2, 4, 8]; v f32[1, 2, 4, 8]; m b8[4, 4]",

@@ -382,7 +382,7 @@ void Pt2Test::refusesPrograms_data() {
     row("missing argument", changed([](auto& p) { p.nodes = call("relu", "torch.ops.aten.relu.default", {}); }),
         "t: node 'relu': aten.relu.default: argument 'self' is missing");
     row("union of two", withArgument(R"({"as_int": 1, "as_bool": true})"),
-        "t: node 'n': argument 'p': an argument that is not a union");
+        "t: node 'n': argument 'p': malformed argument: expected a tagged union");
     row("unknown variant returned", changed([](auto& p) { p.outputs = R"({"as_rocket": 1})"; }),
         "t: output 0: unknown kind of argument 'as_rocket' the file was written by a newer PyTorch; export it again with 2.11");
     row("wrong kind", withArgument(R"({"as_int": "1"})"),

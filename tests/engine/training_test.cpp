@@ -387,7 +387,7 @@ class TrainingTest : public QObject {
         const Ran stranger = expect({{"v", Tensor::scalar(DType::F32, 7.0)}});
         QVERIFY(stranger.error);
         QCOMPARE(stranger.error->message,
-                 std::string("the file has 'v', which is not a result, no gradient and no new value of this run"));
+                 std::string("the file has 'v', which is neither a result, a gradient nor a new value of this run"));
         QCOMPARE(stranger.error->notes[0], std::string("there are: loss, w"));
     }
 

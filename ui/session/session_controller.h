@@ -124,7 +124,7 @@ class SessionController : public QObject {
     void compareRecorded(const CompileRequest& options);
     /// Searches the run for the rewrite that broke the graph; then shows it, every test in the log.
     void bisect(RunId run, const BisectOptions& options);
-    /// Writes the open graph with all that running it takes into a folder; what came of it is in the log.
+    /// Writes the open graph into a self-contained folder that runs it; what came of it is in the log.
     void debugCompile(const DebugCompileOptions& options);
     void exportProgram(RunId run, const ExportOptions& options);
     /// Which rules apply at the current node before the current step, and why others do not; answers with explained().

@@ -139,7 +139,7 @@ void ExplainWindow::showAnswers(const Explained& explained) {
     if (explained.node != NodeKey::None) {
         const RewriteInfo* rewrite = m_controller.rewriteAt(m_selection.place());
         if (explained.rules.empty() && rewrite && rewrite->key == explained.node)
-            title = tr("%1 acted at %2. What the rules of %3 tried and did:")
+            title = tr("Rule %1 fired at %2. Statistics of the rules of %3:")
                         .arg(QString::fromStdString(rewrite->rule), name, step);
         else if (explained.rules.empty())
             title = tr("No rule starts at %1 before %2. What the rules of the step tried and did:").arg(name, step);

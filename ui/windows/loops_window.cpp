@@ -45,7 +45,7 @@ LoopsWindow::LoopsWindow(const WindowRow& tableRow, const WindowParts& parts)
       m_sorted(static_cast<QSortFilterProxyModel*>(m_table->model())),
       m_kernel(new CodeView(Language::Python, tr("Kernel"), tr("What the chosen kernel computes"))),
       m_loops(new CodeView(Language::Python, tr("Loops"), tr("The loops of the chosen kernel"))),
-      m_source(new CodeView(Language::Cpp, tr("C++"), tr("The code that is printed of them"))),
+      m_source(new CodeView(Language::Cpp, tr("C++"), tr("Generated C++"))),
       m_listing(new CodeView(Language::Cpp, tr("Machine code"), tr("What the compiler makes of the chosen kernel"))),
       m_plan(new QPlainTextEdit),
       m_check(new QPushButton(tr("Chec&k Plan"))),

@@ -457,7 +457,7 @@ class UniformFolding {
             const Refusing no(m_rewriter, node.isCall() ? kUnreadView : kUnreadSource, node);
             if (!no.watched()) continue;
             if (std::find(views.begin(), views.end(), &node) == views.end())
-                no("it is not a view as another dtype, and was read by none");
+                no("it is not a view as another dtype, nor read by one");
             else if (node.hasUsers()) no.about(node.users()[0], OtherReader{node});
             else
                 no(node.isCall() ? "nobody reads it, but it does more than make a value"

@@ -17,7 +17,7 @@ struct HostPackage {
     std::vector<Tensor> constants;       // the program's, as they are held
 };
 
-/// Of each result the bytes that go to who runs the function; 0 for None and, with `leaveSaved`, for what its backward
+/// Bytes returned to the caller, per result; 0 for None and, with `leaveSaved`, for what its backward
 /// is given.
 std::vector<size_t> returnedBytes(const HostProgram& program, size_t function, const BoundFunction& bound,
                                   bool leaveSaved);

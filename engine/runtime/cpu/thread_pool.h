@@ -21,7 +21,7 @@ class ThreadPool {
     int m_size = 1;
 };
 
-/// Lends a library so many threads of the pool for a call that draws no random numbers. The pool outlives it.
+/// Runs a library's parallel loops on the pool, without a random generator's state. The pool outlives it.
 CtParallel lentThreads(const ThreadPool& pool, int threads);
 
 }  // namespace cutaway
