@@ -66,21 +66,22 @@ class NestBuilder {
             return isReduce(e) ? resultOf(e) : Expr();
         });
     }
-    void computeWalk(const Walk& walk) {
-        const std::vector<Expr> reductions = reductionsOfWalk(walk);
-        const std::vector<States> states = accumulate(reductions, std::nullopt, walk.chains, isAhead(walk));
+    void computeInner(const InnerLoop& inner) {
+        const std::vector<Expr> reductions = reductionsOfInner(inner);
+        const std::vector<States> states = accumulate(reductions, std::nullopt, inner.chains, isAhead(inner));
         for (size_t i = 0; i < reductions.size(); ++i) conclude(reductions[i], states[i]);
     }
-    std::vector<Expr> reductionsOfWalk(const Walk& walk) const {
+    std::vector<Expr> reductionsOfInner(const InnerLoop& inner) const {
         std::vector<Expr> reductions;
-        for (const int r : walk.reductions) reductions.push_back((*m_reductions)[static_cast<size_t>(r)]);
+        for (const int r : inner.reductions) reductions.push_back((*m_reductions)[static_cast<size_t>(r)]);
         return reductions;
     }
-    void storeWalk(const Walk& walk, const std::optional<std::pair<Expr, Expr>>& range) {
-        // Called for its effect: computes, before the loops, reductions that are in no walk and so do not vary in them.
-        for (const int s : walk.stores) ready(m_kernel->stores[static_cast<size_t>(s)].value);
-        loops(m_kernel->stores[static_cast<size_t>(walk.stores[0])].inner, range, walk.chains, isAhead(walk), [&] {
-            for (const int s : walk.stores) store(m_kernel->stores[static_cast<size_t>(s)]);
+    void storeInner(const InnerLoop& inner, const std::optional<std::pair<Expr, Expr>>& range) {
+        // Called for its effect: computes, before the loops, reductions that are in no inner loop and so do not vary in
+        // them.
+        for (const int s : inner.stores) ready(m_kernel->stores[static_cast<size_t>(s)].value);
+        loops(m_kernel->stores[static_cast<size_t>(inner.stores[0])].inner, range, inner.chains, isAhead(inner), [&] {
+            for (const int s : inner.stores) store(m_kernel->stores[static_cast<size_t>(s)]);
         });
     }
     void store(const KernelStore& own) {
@@ -138,8 +139,8 @@ class NestBuilder {
     }
 
   private:
-    bool isAhead(const Walk& walk) const {
-        return m_plan->ahead >= 0 && &walk == &m_plan->walks[static_cast<size_t>(m_plan->ahead)];
+    bool isAhead(const InnerLoop& inner) const {
+        return m_plan->ahead >= 0 && &inner == &m_plan->inner[static_cast<size_t>(m_plan->ahead)];
     }
     static Expr position(const std::vector<Loop>& loops) {
         Expr at = number(0);
@@ -151,7 +152,7 @@ class NestBuilder {
                Inside&& inside) {
         std::vector<For> fors;
         for (size_t i = 0; i < own.size(); ++i) {
-            const bool vector = m_plan->vectors == VectorOver::Walks && i + 1 == own.size();
+            const bool vector = m_plan->vectors == VectorOver::Inner && i + 1 == own.size();
             const bool ranged = i == 0 && range;
             fors.push_back({own[i].axis,
                             ranged ? range->first : number(0),
@@ -169,7 +170,8 @@ class NestBuilder {
         m_kept = outside;
         for (size_t i = fors.size(); i-- > 0;) closeInto(std::move(fors[i]));
     }
-    /// Along the loop of a walk: what the first walk reads of the next row, and where walks behind this one store.
+    /// Along an inner loop: what the first inner loop reads of the next row, and where inner loops behind this one
+    /// store.
     void fetchAhead(const Loop& own) {
         const int row = m_plan->order.back();
         const auto along = [&](const std::vector<Loop>& loops, const Expr& index) {
@@ -185,17 +187,17 @@ class NestBuilder {
             const int64_t line = m_target->loops.lineBytes / byteSize(m_nest.memoryOf(buffer));
             for (int64_t k = 0; k < m_plan->lanes; k += line) append(Fetch{buffer, sum(index, number(k)), toWrite});
         };
-        const std::vector<Loop> first = loopsOf(m_plan->walks[0], *m_kernel, *m_reductions);
+        const std::vector<Loop> first = loopsOf(m_plan->inner[0], *m_kernel, *m_reductions);
         const Expr next = sum(Expr::axis(row), number(1));
-        for (const int r : m_plan->walks[0].reductions)
+        for (const int r : m_plan->inner[0].reductions)
             forEachExpr({(*m_reductions)[static_cast<size_t>(r)]->operands[0]}, [&](const Expr& e) {
                 if (e->kind != ExprKind::Load) return;
                 if (const Expr index = along(first, e->operands[0]))
                     fetch(bufferOf(e), replaceAxes(index, [&](int axis) { return axis == row ? next : Expr(); }),
                           false);
             });
-        for (size_t w = static_cast<size_t>(m_plan->ahead) + 1; w < m_plan->walks.size(); ++w)
-            for (const int s : m_plan->walks[w].stores) {
+        for (size_t w = static_cast<size_t>(m_plan->ahead) + 1; w < m_plan->inner.size(); ++w)
+            for (const int s : m_plan->inner[w].stores) {
                 const KernelStore& store = m_kernel->stores[static_cast<size_t>(s)];
                 fetch(store.buffer, along(store.inner, store.index), true);
             }
@@ -205,7 +207,8 @@ class NestBuilder {
         forEachExpr({index}, [&](const Expr& e) { found |= e->kind == ExprKind::Load || isReduce(e); });
         return found;
     }
-    /// Makes ready() read the elements that earlier walks have kept in scratch memory, at the axis of this walk's loop.
+    /// Makes ready() read the elements that earlier inner loops have kept in scratch memory, at the axis of this inner
+    /// loop.
     void readKept(const Loop& own) {
         for (const auto& [reduction, scratch] : m_keeps) {
             const Loop loop = reduceLoops(reduction)[0];
@@ -219,7 +222,7 @@ class NestBuilder {
     Expr resultOf(const Expr& reduction) {
         for (auto scope = m_scopes.rbegin(); scope != m_scopes.rend(); ++scope)
             if (auto found = scope->done.find(&*reduction); found != scope->done.end()) return found->second;
-        // Not in a walk: it is the same for all rows, and computed where the last axis that it reads is bound.
+        // Not in an inner loop: it is the same for all rows, and computed where the last axis that it reads is bound.
         std::set<int> free;
         forEachExpr({reduction}, [&](const Expr& e) {
             if (e->kind == ExprKind::Axis) free.insert(static_cast<int>(e->integer));
@@ -291,9 +294,9 @@ class KernelBuilder {
             if (store.inner.empty()) builder.store(store);
     }
     void row(NestBuilder& builder) {
-        for (const Walk& walk : m_plan->walks) {
-            if (!walk.reductions.empty()) builder.computeWalk(walk);
-            else builder.storeWalk(walk, std::nullopt);
+        for (const InnerLoop& inner : m_plan->inner) {
+            if (!inner.reductions.empty()) builder.computeInner(inner);
+            else builder.storeInner(inner, std::nullopt);
         }
         plainStores(builder);
     }
@@ -379,9 +382,9 @@ class KernelBuilder {
         m_lowered.nests.push_back(builder.finish(name, range));
     }
 
-    // ---- parts: a nest for each walk, which leaves its states in memory, and one for what is stored once a row
+    // ---- parts: a nest for each inner loop, which leaves its states in memory, and one for what is stored once a row
     void buildParts() {
-        for (const Walk& walk : m_plan->walks) {
+        for (const InnerLoop& inner : m_plan->inner) {
             NestBuilder builder = begin();
             const int flat = builder.newAxis(), part = builder.newAxis();
             const bool rows = rowsAreVectors();
@@ -392,9 +395,9 @@ class KernelBuilder {
             openFlat(builder, flat, loops);
             if (rows) builder.open({vector.axis});
             joinStates(builder);
-            const auto range = rangeOf(loopsOf(walk, m_kernel, m_reductions), part);
-            if (walk.reductions.empty()) builder.storeWalk(walk, range);
-            else statesOfPart(builder, walk, part, range);
+            const auto range = rangeOf(loopsOf(inner, m_kernel, m_reductions), part);
+            if (inner.reductions.empty()) builder.storeInner(inner, range);
+            else statesOfPart(builder, inner, part, range);
             if (rows) builder.closeInto(vector);
             builder.closeInto({flat, number(0), product(loops).expr(), 1, Map::Parts, {}});
             add(builder, product(loops));
@@ -420,14 +423,14 @@ class KernelBuilder {
     }
     /// The range of the first loop that a part covers; a multiple of the lanes where that is the vector loop.
     std::pair<Expr, Expr> rangeOf(const std::vector<Loop>& loops, int part) const {
-        const int64_t unit = loops.size() == 1 && m_plan->vectors == VectorOver::Walks ? m_plan->lanes : 1;
+        const int64_t unit = loops.size() == 1 && m_plan->vectors == VectorOver::Inner ? m_plan->lanes : 1;
         const SymInt length = blocks(loops[0].size, m_plan->parts * unit) * SymInt(unit);
         const Expr from = times(Expr::axis(part), length.expr());
         return {from, minimum(sum(from, length.expr()), loops[0].size.expr())};
     }
-    void statesOfPart(NestBuilder& builder, const Walk& walk, int part, const std::pair<Expr, Expr>& range) {
-        const std::vector<Expr> reductions = builder.reductionsOfWalk(walk);
-        const auto states = builder.accumulate(reductions, range, walk.chains);
+    void statesOfPart(NestBuilder& builder, const InnerLoop& inner, int part, const std::pair<Expr, Expr>& range) {
+        const std::vector<Expr> reductions = builder.reductionsOfInner(inner);
+        const auto states = builder.accumulate(reductions, range, inner.chains);
         for (size_t i = 0; i < reductions.size(); ++i) {
             std::vector<int> buffers;
             for (const int state : states[i]) {
@@ -451,7 +454,7 @@ class KernelBuilder {
                     Expr::load(bufferName(buffers[i]), at, builder.nest().vars[static_cast<size_t>(states[i])].dtype));
             builder.open({part});
             builder.append(std::move(merge));
-            const bool spread = m_target->loops.warp > 0 && m_plan->vectors == VectorOver::Walks;
+            const bool spread = m_target->loops.warp > 0 && m_plan->vectors == VectorOver::Inner;
             builder.closeInto({part, number(0), number(m_plan->parts), spread ? m_plan->lanes : 1, Map::Serial, {}});
             builder.conclude(reduction, states);
         }

@@ -5,7 +5,7 @@
 #include <unordered_map>
 
 #include "engine/loops/index.h"
-#include "engine/loops/walk_lanes.h"
+#include "engine/loops/inner_lanes.h"
 
 namespace cutaway {
 namespace {
@@ -34,7 +34,7 @@ class Planner {
     LoopPlan choose() {
         for (const Loop& loop : m_kernel->outer) m_plan.order.push_back(loop.axis);
         chooseVectors();
-        chooseWalks();
+        chooseInner();
         limitStates();
         chooseJam();
         chooseAtomic();
@@ -88,31 +88,32 @@ class Planner {
         return indices;
     }
     void chooseVectors() {
-        std::vector<std::pair<Loop, std::vector<Expr>>> walks;  // innermost loop, indices of what is read and written
+        std::vector<std::pair<Loop, std::vector<Expr>>>
+            innermost;  // innermost loop, indices of what is read and written
         const double operations = allOperations();
         for (const KernelStore& store : m_kernel->stores) {
             if (store.inner.empty()) continue;
-            walks.emplace_back(store.inner.back(), loadsUnder(store.value));
-            walks.back().second.push_back(store.index);
+            innermost.emplace_back(store.inner.back(), loadsUnder(store.value));
+            innermost.back().second.push_back(store.index);
         }
-        for (const Expr& r : m_reductions) walks.emplace_back(reduceLoops(r).back(), loadsUnder(r->operands[0]));
+        for (const Expr& r : m_reductions) innermost.emplace_back(reduceLoops(r).back(), loadsUnder(r->operands[0]));
         const bool hasRows = !m_kernel->outer.empty();
-        if (walks.empty()) {
+        if (innermost.empty()) {
             if (hasRows) chooseLast();
             return;
         }
-        if (!hasRows) return vectors(VectorOver::Walks, "there is one row");
+        if (!hasRows) return vectors(VectorOver::Inner, "there is one row");
         const Loop& last = m_kernel->outer.back();
         for (const Expr& r : m_reductions)
             for (const Loop& loop : m_kernel->outer)
                 if ((loop == last || m_target.warp > 0) && lengthVaries(r, loop.axis))
                     return chooseAlone("the length of a reduction differs from row to row");
         int64_t longest = 1;
-        for (const auto& walk : walks) longest = std::max(longest, walk.first.size.asInt().value_or(INT32_MAX));
+        for (const auto& inner : innermost) longest = std::max(longest, inner.first.size.asInt().value_or(INT32_MAX));
         if (areShort(*m_kernel, longest, *m_info)) return chooseAlone("rows are short and many");
         const int lanes = lanesOfRows(*m_kernel, longest, *m_info);
         double along = 0, across = 0;
-        for (const auto& [loop, accesses] : walks) {
+        for (const auto& [loop, accesses] : innermost) {
             along += (operations + accessCost(accesses, loop.axis)) / filled(loop, lanes);
             across += (operations + accessCost(accesses, last.axis)) / filled(last, m_target.lanes);
         }
@@ -123,16 +124,16 @@ class Planner {
         if (across < along) vectors(VectorOver::Rows, "several rows at a time: " + figures(across, along));
         else {
             const std::string threads = lanes < m_target.lanes ? " by " + std::to_string(lanes) + " threads" : "";
-            vectors(VectorOver::Walks, "along each row" + threads + ": " + figures(along, across));
+            vectors(VectorOver::Inner, "along each row" + threads + ": " + figures(along, across));
             m_plan.lanes = lanes;
         }
     }
     /// Where rows are short, as those are whose lengths come from data, a thread of a GPU has one.
     void chooseAlone(const std::string& why) {
-        if (m_target.warp == 0) return vectors(VectorOver::Walks, why);
+        if (m_target.warp == 0) return vectors(VectorOver::Inner, why);
         m_plan.why.push_back("vectors: none, a thread has a row: " + why);
     }
-    /// Chooses the vector loop of rows without walks: the last loop or, if that is shorter than a vector, the cheapest.
+    /// Chooses the vector loop of rows that have no inner loop: the last or, if shorter than a vector, the cheapest.
     void chooseLast() {
         const std::vector<Expr> accesses = allIndices();
         const double operations = allOperations();
@@ -159,13 +160,13 @@ class Planner {
         m_plan.why.push_back("vectors: " + why);
     }
 
-    // ---- walks
-    void chooseWalks() {
+    // ---- inner loops
+    void chooseInner() {
         const std::set<int> rows = rowAxes(m_plan);
         struct Task {
             int stage;
             std::vector<Loop> loops;
-            Walk walk;
+            InnerLoop inner;
         };
         std::vector<Task> tasks;
         std::unordered_map<const ExprNode*, int> heights;
@@ -197,30 +198,30 @@ class Planner {
         std::vector<bool> done(tasks.size());
         for (size_t i = 0; i < tasks.size(); ++i) {
             if (done[i]) continue;
-            Walk walk = tasks[i].walk;
+            InnerLoop inner = tasks[i].inner;
             for (size_t j = i + 1; j < tasks.size(); ++j) {
                 if (done[j] || tasks[j].stage != tasks[i].stage || !(tasks[j].loops == tasks[i].loops) ||
-                    tasks[j].walk.stores.empty() != walk.stores.empty())
+                    tasks[j].inner.stores.empty() != inner.stores.empty())
                     continue;
                 done[j] = true;
-                walk.reductions.insert(walk.reductions.end(), tasks[j].walk.reductions.begin(),
-                                       tasks[j].walk.reductions.end());
-                walk.stores.insert(walk.stores.end(), tasks[j].walk.stores.begin(), tasks[j].walk.stores.end());
+                inner.reductions.insert(inner.reductions.end(), tasks[j].inner.reductions.begin(),
+                                        tasks[j].inner.reductions.end());
+                inner.stores.insert(inner.stores.end(), tasks[j].inner.stores.begin(), tasks[j].inner.stores.end());
             }
-            m_plan.walks.push_back(std::move(walk));
+            m_plan.inner.push_back(std::move(inner));
         }
     }
 
     // ---- parts
-    std::optional<int64_t> elementsOf(const Walk& walk) const {
+    std::optional<int64_t> elementsOf(const InnerLoop& inner) const {
         double all = 1;
-        for (const Loop& loop : loopsOf(walk, *m_kernel, m_reductions)) {
+        for (const Loop& loop : loopsOf(inner, *m_kernel, m_reductions)) {
             if (!loop.size.isInt()) return std::nullopt;
             all *= static_cast<double>(loop.size.value());
         }
         return all < 1e15 ? static_cast<int64_t>(all) : int64_t{1000000000000000};
     }
-    /// What threads can take without parts: rows, or blocks of as many of them as are walked together; nullopt:
+    /// What threads can take without parts: rows, or blocks of as many of them as go through loops together; nullopt:
     /// unknown.
     std::optional<double> blocksOfRows() const {
         double rows = 1;
@@ -241,10 +242,10 @@ class Planner {
     void chooseParts() {
         if (addsInOrder()) return;
         const auto rows = blocksOfRows();
-        if (m_plan.walks.empty() || !rows || *rows < 1 || *rows * 2 > m_target.maxParts) return;
+        if (m_plan.inner.empty() || !rows || *rows < 1 || *rows * 2 > m_target.maxParts) return;
         int64_t longest = 0;
-        for (const Walk& walk : m_plan.walks) {
-            const auto own = elementsOf(walk);
+        for (const InnerLoop& inner : m_plan.inner) {
+            const auto own = elementsOf(inner);
             if (!own) return;
             longest = std::max(longest, *own);
         }
@@ -263,7 +264,7 @@ class Planner {
                              " elements are too few for all cores");
     }
 
-    /// Blocks that threads find too few are made smaller where the walks are not cut instead.
+    /// Blocks that threads find too few are made smaller where the inner loops are not cut instead.
     void limitJam() {
         while (m_plan.jam > 1 && m_plan.parts == 1 &&
                blocksOfRows().value_or(m_target.maxParts) * 4 < m_target.maxParts)
@@ -273,18 +274,18 @@ class Planner {
     }
 
     // ---- jam
-    /// Where rows are vectors, a step of a walk reads a cache line and the next is far away: several at once are read
-    /// as streams.
+    /// Where rows are vectors, a step of an inner loop reads a cache line and the next is far away: several at once are
+    /// read as streams.
     void chooseJam() {
-        if (m_plan.vectors != VectorOver::Rows || m_plan.walks.empty()) return;
+        if (m_plan.vectors != VectorOver::Rows || m_plan.inner.empty()) return;
         const Loop& last = m_kernel->outer.back();
         int registers = 1;
         bool dear = false;
         std::vector<Expr> values;
-        for (const Walk& walk : m_plan.walks) {
-            registers = std::max(registers, registersOf(walk, m_reductions, *m_info));
-            for (const int r : walk.reductions) values.push_back(m_reductions[static_cast<size_t>(r)]->operands[0]);
-            for (const int s : walk.stores) values.push_back(m_kernel->stores[static_cast<size_t>(s)].value);
+        for (const InnerLoop& inner : m_plan.inner) {
+            registers = std::max(registers, registersOf(inner, m_reductions, *m_info));
+            for (const int r : inner.reductions) values.push_back(m_reductions[static_cast<size_t>(r)]->operands[0]);
+            for (const int s : inner.stores) values.push_back(m_kernel->stores[static_cast<size_t>(s)].value);
         }
         bool contiguous = false, guarded = false;
         for (const Expr& value : values) dear |= costsMuch(value);
@@ -307,24 +308,24 @@ class Planner {
     }
 
     // ---- chains
-    bool computesLong(const Walk& walk) const {
-        return std::any_of(walk.reductions.begin(), walk.reductions.end(),
+    bool computesLong(const InnerLoop& inner) const {
+        return std::any_of(inner.reductions.begin(), inner.reductions.end(),
                            [&](int r) { return costsMuch(m_reductions[static_cast<size_t>(r)]->operands[0]); });
     }
     void chooseChains() {
-        if (m_plan.vectors != VectorOver::Walks || m_target.chains < 2) return;
-        for (Walk& walk : m_plan.walks) {
-            if (m_target.warp > 0) walk.chains = neighboursOf(walk, m_plan, *m_kernel, *m_info);
-            if (m_target.warp > 0 || walk.reductions.empty()) continue;
+        if (m_plan.vectors != VectorOver::Inner || m_target.chains < 2) return;
+        for (InnerLoop& inner : m_plan.inner) {
+            if (m_target.warp > 0) inner.chains = neighboursOf(inner, m_plan, *m_kernel, *m_info);
+            if (m_target.warp > 0 || inner.reductions.empty()) continue;
             bool waits = false;
-            for (const int r : walk.reductions) waits |= reducerOf(m_reductions[static_cast<size_t>(r)]).waits;
-            const int64_t length = loopsOf(walk, *m_kernel, m_reductions).back().size.asInt().value_or(1 << 20);
+            for (const int r : inner.reductions) waits |= reducerOf(m_reductions[static_cast<size_t>(r)]).waits;
+            const int64_t length = loopsOf(inner, *m_kernel, m_reductions).back().size.asInt().value_or(1 << 20);
             const bool few = length / m_plan.parts < 2 * m_target.chains * m_plan.lanes;
             const int chains =
-                std::min(m_target.chains, m_target.stateRegisters / registersOf(walk, m_reductions, *m_info));
-            if (!waits || computesLong(walk) || few || chains < 2) continue;
-            walk.chains = chains;
-            m_plan.why.push_back("chains: a step of r" + std::to_string(walk.reductions[0]) +
+                std::min(m_target.chains, m_target.stateRegisters / registersOf(inner, m_reductions, *m_info));
+            if (!waits || computesLong(inner) || few || chains < 2) continue;
+            inner.chains = chains;
+            m_plan.why.push_back("chains: a step of r" + std::to_string(inner.reductions[0]) +
                                  " waits for the one before: the reduction is latency-bound");
         }
     }
@@ -342,9 +343,9 @@ class Planner {
     }
 
     void chooseKeeps() {
-        if (m_plan.vectors != VectorOver::Walks || m_plan.parts > 1) return;
-        for (size_t w = 0; w < m_plan.walks.size(); ++w)
-            for (const int r : m_plan.walks[w].reductions) {
+        if (m_plan.vectors != VectorOver::Inner || m_plan.parts > 1) return;
+        for (size_t w = 0; w < m_plan.inner.size(); ++w)
+            for (const int r : m_plan.inner[w].reductions) {
                 const Expr& reduction = m_reductions[static_cast<size_t>(r)];
                 const std::vector<Loop> loops = reduceLoops(reduction);
                 if (!costsMuch(reduction->operands[0]) || loops.size() != 1 ||
@@ -360,17 +361,17 @@ class Planner {
                                      " are read again in the row and expensive to recompute");
             }
     }
-    /// A thread reads what it has kept itself, so that walks have their elements in one order.
+    /// A thread reads what it has kept itself, so that inner loops have their elements in one order.
     void alignChains() {
         if (m_plan.keeps.empty() || m_target.warp == 0) return;
-        const auto fewer = [](const Walk& a, const Walk& b) { return a.chains < b.chains; };
-        const int least = std::min_element(m_plan.walks.begin(), m_plan.walks.end(), fewer)->chains;
-        for (Walk& walk : m_plan.walks) walk.chains = least;
+        const auto fewer = [](const InnerLoop& a, const InnerLoop& b) { return a.chains < b.chains; };
+        const int least = std::min_element(m_plan.inner.begin(), m_plan.inner.end(), fewer)->chains;
+        for (InnerLoop& inner : m_plan.inner) inner.chains = least;
     }
 
     // ---- tiles
     void chooseTile() {
-        if (m_plan.vectors != VectorOver::Rows || !m_plan.walks.empty() || m_plan.order.size() < 2 ||
+        if (m_plan.vectors != VectorOver::Rows || !m_plan.inner.empty() || m_plan.order.size() < 2 ||
             !m_reductions.empty() || adds(*m_kernel) || m_plan.order.back() != m_kernel->outer.back().axis)
             return;
         const Loop& last = m_kernel->outer.back();
@@ -434,7 +435,7 @@ class Planner {
     // ---- blocks
     /// Few long rows are cut, so that all cores have some.
     void chooseBlock() {
-        if (m_plan.vectors != VectorOver::Rows || !m_plan.walks.empty() || m_plan.tiled >= 0 ||
+        if (m_plan.vectors != VectorOver::Rows || !m_plan.inner.empty() || m_plan.tiled >= 0 ||
             m_plan.order.size() < 2 || addsInOrder())
             return;
         int64_t rows = 1, length = 0;
@@ -461,10 +462,10 @@ class Planner {
     }
 
     // ---- ahead
-    /// Bytes of a row that the first walk reads; 0 where it reduces nothing, or sizes are not known.
+    /// Bytes of a row that the first inner loop reads; 0 where it reduces nothing, or sizes are not known.
     int64_t rowBytes() const {
         int64_t bytes = 0;
-        for (const int r : m_plan.walks[0].reductions) {
+        for (const int r : m_plan.inner[0].reductions) {
             const Expr& reduction = m_reductions[static_cast<size_t>(r)];
             for (const Loop& loop : reduceLoops(reduction))
                 bytes += loop.size.asInt().value_or(0) * byteSize(reduction->operands[0]->dtype);
@@ -473,16 +474,16 @@ class Planner {
     }
     /// While a row is in the cache and computed, the memory waits.
     void chooseAhead() {
-        if (m_plan.vectors != VectorOver::Walks || m_plan.parts > 1 || m_plan.order.empty() ||
-            m_plan.walks.size() < 2 || computesLong(m_plan.walks[0]))
+        if (m_plan.vectors != VectorOver::Inner || m_plan.parts > 1 || m_plan.order.empty() ||
+            m_plan.inner.size() < 2 || computesLong(m_plan.inner[0]))
             return;
         const int64_t bytes = rowBytes();
         if (bytes < m_target.leastAhead || bytes > m_target.aheadBytes) return;
-        const auto dear = std::find_if(m_plan.walks.begin() + 1, m_plan.walks.end(),
-                                       [&](const Walk& walk) { return computesLong(walk); });
-        if (dear == m_plan.walks.end()) return;
-        m_plan.ahead = static_cast<int>(dear - m_plan.walks.begin());
-        m_plan.why.push_back("ahead: walk " + std::to_string(m_plan.ahead) +
+        const auto dear = std::find_if(m_plan.inner.begin() + 1, m_plan.inner.end(),
+                                       [&](const InnerLoop& inner) { return computesLong(inner); });
+        if (dear == m_plan.inner.end()) return;
+        m_plan.ahead = static_cast<int>(dear - m_plan.inner.begin());
+        m_plan.why.push_back("ahead: inner loop " + std::to_string(m_plan.ahead) +
                              " is compute-bound, so the next row is prefetched meanwhile");
     }
 

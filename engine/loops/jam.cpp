@@ -1,4 +1,5 @@
-// Vectors of rows that go through reductions together: each step of a walk reads several cache lines side by side.
+// Vectors of rows that go through reductions together: each step of an inner loop reads several cache lines side by
+// side.
 #include "engine/loops/vectorise.h"
 #include "engine/support/check.h"
 

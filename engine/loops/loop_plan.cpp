@@ -5,31 +5,31 @@
 #include <unordered_set>
 
 #include "engine/loops/index.h"
-#include "engine/loops/walk_lanes.h"
+#include "engine/loops/inner_lanes.h"
 
 namespace cutaway {
 
 bool LoopPlan::sameChoices(const LoopPlan& other) const {
     return order == other.order && vectors == other.vectors && lanes == other.lanes && jam == other.jam &&
-           block == other.block && walks == other.walks && parts == other.parts && tiled == other.tiled &&
+           block == other.block && inner == other.inner && parts == other.parts && tiled == other.tiled &&
            tile == other.tile && direct == other.direct && atomic == other.atomic && indexBits == other.indexBits &&
            keeps == other.keeps && ahead == other.ahead;
 }
 
-std::vector<Loop> loopsOf(const Walk& walk, const Kernel& kernel, const std::vector<Expr>& reductions) {
-    if (!walk.stores.empty()) return kernel.stores[static_cast<size_t>(walk.stores[0])].inner;
-    return reduceLoops(reductions[static_cast<size_t>(walk.reductions[0])]);
+std::vector<Loop> loopsOf(const InnerLoop& inner, const Kernel& kernel, const std::vector<Expr>& reductions) {
+    if (!inner.stores.empty()) return kernel.stores[static_cast<size_t>(inner.stores[0])].inner;
+    return reduceLoops(reductions[static_cast<size_t>(inner.reductions[0])]);
 }
 
 bool computesAgain(const LoopPlan& plan, size_t from, const Kernel& kernel, const std::vector<Expr>& reductions,
                    const Expr& reduction) {
     const Loop loop = reduceLoops(reduction)[0];
-    for (size_t w = from; w < plan.walks.size(); ++w) {
-        const std::vector<Loop> own = loopsOf(plan.walks[w], kernel, reductions);
+    for (size_t w = from; w < plan.inner.size(); ++w) {
+        const std::vector<Loop> own = loopsOf(plan.inner[w], kernel, reductions);
         if (own.size() != 1 || !(own[0].size == loop.size)) continue;
         std::vector<Expr> values;
-        for (const int r : plan.walks[w].reductions) values.push_back(reductions[static_cast<size_t>(r)]->operands[0]);
-        for (const int s : plan.walks[w].stores) values.push_back(kernel.stores[static_cast<size_t>(s)].value);
+        for (const int r : plan.inner[w].reductions) values.push_back(reductions[static_cast<size_t>(r)]->operands[0]);
+        for (const int s : plan.inner[w].stores) values.push_back(kernel.stores[static_cast<size_t>(s)].value);
         const Expr same = replaceAxes(reduction->operands[0],
                                       [&](int axis) { return axis == loop.axis ? Expr::axis(own[0].axis) : Expr(); });
         bool found = false;
@@ -67,18 +67,18 @@ bool isPermutation(std::vector<int> order, const std::vector<Loop>& loops) {
 int mostLanes(const Kernel& kernel, const TargetInfo& target) {
     int widest = 1;
     std::unordered_set<const ExprNode*> seen;
-    bool walks = kernel.outer.empty() || !reductionsOf(kernel).empty();
+    bool inner = kernel.outer.empty() || !reductionsOf(kernel).empty();
     for (const KernelStore& store : kernel.stores) {
-        walks |= !store.inner.empty();
+        inner |= !store.inner.empty();
         widen(widest, store.value, seen);
     }
     const LoopTarget& loops = target.loops;
     if (loops.warp > 0) {
         int narrowest = 16;
         for (const KernelBuffer& buffer : kernel.buffers) narrowest = std::min(narrowest, byteSize(buffer.dtype));
-        return walks ? loops.lanes : loops.lanes * std::clamp(kBytesOfThread / narrowest, 1, 8);
+        return inner ? loops.lanes : loops.lanes * std::clamp(kBytesOfThread / narrowest, 1, 8);
     }
-    return walks || widest > 2 ? loops.lanes : std::max(loops.lanes, loops.narrowBytes / widest);
+    return inner || widest > 2 ? loops.lanes : std::max(loops.lanes, loops.narrowBytes / widest);
 }
 
 namespace {
@@ -97,7 +97,7 @@ int64_t sharedBytes(const LoopPlan& plan, const Kernel& kernel, const TargetInfo
         bytes +=
             reduceLoops(kept)[0].size.asInt().value_or(0) * byteSize(kept->operands[0]->dtype) * groupsOf(plan, target);
     }
-    if (plan.vectors == VectorOver::Walks)
+    if (plan.vectors == VectorOver::Inner)
         for (const Expr& r : reductions)
             for (const DType state : reducerOf(r).stateTypes(r->operands[0]->dtype, target.sums))
                 bytes += bytesOfStates(plan.lanes, byteSize(state), target.loops.warp);
@@ -126,7 +126,7 @@ class Checker {
 
     std::string problem() {
         if (!isPermutation(m_plan->order, m_kernel->outer)) return "order must name each outer loop of the kernel once";
-        for (const auto& check : {&Checker::vectors, &Checker::walks, &Checker::jam, &Checker::block, &Checker::needs,
+        for (const auto& check : {&Checker::vectors, &Checker::inner, &Checker::jam, &Checker::block, &Checker::needs,
                                   &Checker::parts, &Checker::tiles, &Checker::keeps, &Checker::shared,
                                   &Checker::additions, &Checker::indices, &Checker::ahead})
             if (std::string found = (this->*check)(); !found.empty()) return found;
@@ -144,7 +144,7 @@ class Checker {
         if (m_plan->lanes != m_target.lanes && !more && !isPartOfWarp())
             return "vectors have " + std::to_string(m_target.lanes) + " lanes" +
                    (most > m_target.lanes ? " or " + std::to_string(most) : "");
-        if (m_plan->vectors == VectorOver::Walks) return {};
+        if (m_plan->vectors == VectorOver::Inner) return {};
         if (m_plan->order.empty()) return "there are no rows to make vectors of";
         for (const Expr& r : m_reductions)
             for (const Loop& loop : reduceLoops(r))
@@ -155,89 +155,90 @@ class Checker {
     /// Whether a row has so few threads that they hand values to each other in registers.
     bool isPartOfWarp() const {
         const int lanes = m_plan->lanes;
-        return m_plan->vectors == VectorOver::Walks && lanes > 1 && (lanes & (lanes - 1)) == 0 &&
+        return m_plan->vectors == VectorOver::Inner && lanes > 1 && (lanes & (lanes - 1)) == 0 &&
                lanes <= std::min(m_target.warp, m_target.lanes);
     }
     std::string jam() {
         if (m_plan->jam < 1 || m_plan->jam > m_target.mostJammed)
             return "from 1 to " + std::to_string(m_target.mostJammed) + " vectors are jammed";
-        if (m_plan->jam > 1 && (m_plan->vectors != VectorOver::Rows || m_plan->walks.empty()))
-            return "vectors of rows are jammed into walks";
+        if (m_plan->jam > 1 && (m_plan->vectors != VectorOver::Rows || m_plan->inner.empty()))
+            return "vectors of rows are jammed into inner loops";
         return {};
     }
     std::string block() {
         if (m_plan->block == 0) return {};
-        if (m_plan->vectors != VectorOver::Rows || !m_plan->walks.empty() || m_plan->tiled >= 0 ||
+        if (m_plan->vectors != VectorOver::Rows || !m_plan->inner.empty() || m_plan->tiled >= 0 ||
             m_plan->order.size() < 2)
-            return "blocks are of the last of several loops over rows, without walks and tiles";
+            return "blocks are of the last of several loops over rows, without inner loops and tiles";
         return m_plan->block < 0 || m_plan->block % m_plan->lanes != 0 ? "a block is a multiple of the lanes" : "";
     }
-    bool loopsAreEqual(const Walk& walk) const {
-        const std::vector<Loop> loops = loopsOf(walk, *m_kernel, m_reductions);
+    bool loopsAreEqual(const InnerLoop& inner) const {
+        const std::vector<Loop> loops = loopsOf(inner, *m_kernel, m_reductions);
         bool equal = !loops.empty();
-        for (const int r : walk.reductions) equal &= reduceLoops(m_reductions[static_cast<size_t>(r)]) == loops;
-        for (const int s : walk.stores) equal &= m_kernel->stores[static_cast<size_t>(s)].inner == loops;
+        for (const int r : inner.reductions) equal &= reduceLoops(m_reductions[static_cast<size_t>(r)]) == loops;
+        for (const int s : inner.stores) equal &= m_kernel->stores[static_cast<size_t>(s)].inner == loops;
         return equal;
     }
-    std::string walks() {
+    std::string inner() {
         std::set<int> stores;
-        for (const Walk& walk : m_plan->walks) {
-            if (walk.reductions.empty() == walk.stores.empty()) return "a walk has reductions or stores";
-            for (const int r : walk.reductions)
-                if (r < 0 || static_cast<size_t>(r) >= m_reductions.size() || !m_walked.insert(r).second)
-                    return "walks name each reduction of the kernel at most once";
-            for (const int s : walk.stores)
+        for (const InnerLoop& inner : m_plan->inner) {
+            if (inner.reductions.empty() == inner.stores.empty()) return "an inner loop has reductions or stores";
+            for (const int r : inner.reductions)
+                if (r < 0 || static_cast<size_t>(r) >= m_reductions.size() || !m_inLoops.insert(r).second)
+                    return "inner loops name each reduction of the kernel at most once";
+            for (const int s : inner.stores)
                 if (s < 0 || static_cast<size_t>(s) >= m_kernel->stores.size() || !stores.insert(s).second)
-                    return "walks name each store with inner loops once";
-            if (!loopsAreEqual(walk)) return "what shares a walk has equal loops";
-            if (walk.chains < 1 || walk.chains > m_target.mostChains)
-                return "a walk has from 1 to " + std::to_string(m_target.mostChains) + " chains";
-            if (walk.chains > 1 &&
-                ((walk.reductions.empty() && m_target.warp == 0) || m_plan->vectors != VectorOver::Walks))
-                return "chains are of reductions whose walks are vectors";
+                    return "inner loops name each store with inner loops once";
+            if (!loopsAreEqual(inner)) return "what shares an inner loop has equal loops";
+            if (inner.chains < 1 || inner.chains > m_target.mostChains)
+                return "an inner loop has from 1 to " + std::to_string(m_target.mostChains) + " chains";
+            if (inner.chains > 1 &&
+                ((inner.reductions.empty() && m_target.warp == 0) || m_plan->vectors != VectorOver::Inner))
+                return "chains are of reductions whose inner loops are vectors";
         }
         for (size_t s = 0; s < m_kernel->stores.size(); ++s)
             if (m_kernel->stores[s].inner.empty() == stores.contains(static_cast<int>(s)))
-                return "walks name each store with inner loops once";
+                return "inner loops name each store with inner loops once";
         return {};
     }
-    /// Why not, unless reductions in no walk are the same for all rows and those that a walk reads come before it.
+    /// Why not, unless reductions in no inner loop are the same for all rows and those that an inner loop reads come
+    /// before it.
     std::string needs() {
         const std::set<int> rows = rowAxes(*m_plan);
         for (size_t i = 0; i < m_reductions.size(); ++i) {
-            if (m_walked.contains(static_cast<int>(i))) continue;
+            if (m_inLoops.contains(static_cast<int>(i))) continue;
             const Expr& r = m_reductions[i];
             if (rows.empty() || std::any_of(rows.begin(), rows.end(), [&](int axis) { return reads(r, axis); }))
-                return "reduction r" + std::to_string(i) + " is of every row, so a walk must compute it";
+                return "reduction r" + std::to_string(i) + " is of every row, so an inner loop must compute it";
         }
         std::set<int> made;
-        for (const Walk& walk : m_plan->walks) {
+        for (const InnerLoop& inner : m_plan->inner) {
             std::vector<Expr> roots;
-            for (const int r : walk.reductions)
+            for (const int r : inner.reductions)
                 for (const Expr& o : m_reductions[static_cast<size_t>(r)]->operands) roots.push_back(o);
-            for (const int s : walk.stores) roots.push_back(m_kernel->stores[static_cast<size_t>(s)].value);
+            for (const int s : inner.stores) roots.push_back(m_kernel->stores[static_cast<size_t>(s)].value);
             std::string late;
             forEachExpr(roots, [&](const Expr& e) {
                 if (!isReduce(e)) return;
                 const auto at = std::find(m_reductions.begin(), m_reductions.end(), e) - m_reductions.begin();
-                if (m_walked.contains(static_cast<int>(at)) && !made.contains(static_cast<int>(at)))
-                    late = "reduction r" + std::to_string(at) + " is needed by a walk before it is computed";
+                if (m_inLoops.contains(static_cast<int>(at)) && !made.contains(static_cast<int>(at)))
+                    late = "reduction r" + std::to_string(at) + " is needed by an inner loop before it is computed";
             });
             if (!late.empty()) return late;
-            made.insert(walk.reductions.begin(), walk.reductions.end());
+            made.insert(inner.reductions.begin(), inner.reductions.end());
         }
         return {};
     }
     std::string parts() {
         if (m_plan->parts < 1) return "there is at least one part";
         if (m_plan->parts == 1) return {};
-        return m_plan->walks.empty() ? "parts are of walks, and there are none" : "";
+        return m_plan->inner.empty() ? "parts are of inner loops, and there are none" : "";
     }
     std::string tiles() {
         if (m_plan->tiled < 0) return m_plan->direct ? "only tiles are direct" : "";
         if (m_plan->tile < 1) return "a tile has at least one element";
         if (m_plan->direct && m_target.warp > 0) return "only one thread turns tiles where they lie";
-        const bool inner = m_plan->vectors == VectorOver::Rows && m_plan->walks.empty() && m_reductions.empty() &&
+        const bool inner = m_plan->vectors == VectorOver::Rows && m_plan->inner.empty() && m_reductions.empty() &&
                            m_plan->tiled != m_plan->order.back() &&
                            std::find(m_plan->order.begin(), m_plan->order.end(), m_plan->tiled) != m_plan->order.end();
         return inner ? "" : "tiles are of an outer loop inside vectors over rows, without reductions";
@@ -245,15 +246,15 @@ class Checker {
 
     std::string keeps() {
         for (const int r : m_plan->keeps) {
-            if (!m_walked.contains(r)) return "what is kept is computed by a walk";
+            if (!m_inLoops.contains(r)) return "what is kept is computed by an inner loop";
             const std::vector<Loop> loops = reduceLoops(m_reductions[static_cast<size_t>(r)]);
             if (loops.size() != 1 || loops[0].size.asInt().value_or(m_target.mostKept + 1) > m_target.mostKept)
                 return "what is kept has one loop of at most " + std::to_string(m_target.mostKept) + " elements";
             if (m_plan->vectors == VectorOver::Rows || m_plan->parts > 1)
-                return "rows are kept where one thread walks one row at a time";
-            for (const Walk& walk : m_plan->walks)
-                if (m_target.warp > 0 && walk.chains != m_plan->walks[0].chains)
-                    return "threads keep elements for themselves: walks have as many chains as each other";
+                return "rows are kept where one thread goes through one row at a time";
+            for (const InnerLoop& inner : m_plan->inner)
+                if (m_target.warp > 0 && inner.chains != m_plan->inner[0].chains)
+                    return "threads keep elements for themselves: inner loops have as many chains as each other";
         }
         return {};
     }
@@ -280,10 +281,10 @@ class Checker {
 
     std::string ahead() {
         if (m_plan->ahead < 0) return {};
-        if (m_plan->vectors != VectorOver::Walks || m_plan->parts > 1 || m_plan->order.empty())
-            return "rows come ahead where one thread walks one row at a time";
-        const bool later = m_plan->ahead > 0 && static_cast<size_t>(m_plan->ahead) < m_plan->walks.size();
-        return later ? "" : "rows come ahead during a walk that is not the first";
+        if (m_plan->vectors != VectorOver::Inner || m_plan->parts > 1 || m_plan->order.empty())
+            return "rows come ahead where one thread goes through one row at a time";
+        const bool later = m_plan->ahead > 0 && static_cast<size_t>(m_plan->ahead) < m_plan->inner.size();
+        return later ? "" : "rows come ahead during an inner loop that is not the first";
     }
 
     const LoopPlan* m_plan;
@@ -291,10 +292,10 @@ class Checker {
     const TargetInfo* m_info;
     const LoopTarget& m_target;  // its loops
     std::vector<Expr> m_reductions;
-    std::set<int> m_walked;
+    std::set<int> m_inLoops;
 };
 
-constexpr std::string_view kOver[] = {"nothing", "rows", "walks"};
+constexpr std::string_view kOver[] = {"nothing", "rows", "inner"};
 
 std::string joined(const std::vector<int>& numbers, char letter) {
     std::string all;
@@ -306,6 +307,17 @@ std::optional<int> numberIn(std::string_view word) {
     int value = 0;
     const auto end = std::from_chars(word.data(), word.data() + word.size(), value);
     return end.ec == std::errc() && end.ptr == word.data() + word.size() ? std::optional(value) : std::nullopt;
+}
+
+/// Words of plans that version 0.1 has written, and those of today.
+constexpr std::pair<std::string_view, std::string_view> kOldWords[] = {
+    {"walk", "loop"},
+    {"walks", "inner"},
+};
+std::string_view today(std::string_view word) {
+    const auto* const found =
+        std::find_if(std::begin(kOldWords), std::end(kOldWords), [&](const auto& old) { return old.first == word; });
+    return found == std::end(kOldWords) ? word : found->second;
 }
 
 /// One line of a plan's text into the plan; the sentence that says what is wrong, or nothing.
@@ -330,7 +342,7 @@ std::string readLine(const std::vector<std::string_view>& words, LoopPlan& plan)
                 plan.lanes = number(2).value_or(1);
                 return {};
             }
-        return "vectors are over nothing, rows or walks: vectors rows 16";
+        return "vectors are over nothing, rows or inner: vectors rows 16";
     }
     if (key == "jam") {
         if (!number(1)) return "jam is a number of vectors: jam 4";
@@ -342,18 +354,18 @@ std::string readLine(const std::vector<std::string_view>& words, LoopPlan& plan)
         plan.block = *number(1);
         return {};
     }
-    if (key == "walk") {
-        Walk walk;
+    if (key == "loop") {
+        InnerLoop inner;
         for (size_t i = 1; i < words.size(); ++i) {
             const auto r = lettered(words[i], 'r'), s = lettered(words[i], 's');
             if (words[i] == "chains" && number(i + 1) && i + 2 == words.size()) {
-                walk.chains = *number(i + 1);
+                inner.chains = *number(i + 1);
                 break;
             }
-            if (!r && !s) return "a walk lists reductions or stores: walk r0 r1 chains 4";
-            (r ? walk.reductions : walk.stores).push_back(r ? *r : *s);
+            if (!r && !s) return "an inner loop lists reductions or stores: loop r0 r1 chains 4";
+            (r ? inner.reductions : inner.stores).push_back(r ? *r : *s);
         }
-        plan.walks.push_back(std::move(walk));
+        plan.inner.push_back(std::move(inner));
         return {};
     }
     if (key == "keep") {
@@ -363,7 +375,7 @@ std::string readLine(const std::vector<std::string_view>& words, LoopPlan& plan)
         return {};
     }
     if (key == "ahead") {
-        if (!number(1)) return "ahead is the number of a walk, from 0 on: ahead 1";
+        if (!number(1)) return "ahead is the number of an inner loop, from 0 on: ahead 1";
         plan.ahead = *number(1);
         return {};
     }
@@ -390,7 +402,7 @@ std::string readLine(const std::vector<std::string_view>& words, LoopPlan& plan)
         plan.atomic = true;
         return {};
     }
-    return "a plan has lines order, vectors, jam, block, walk, keep, ahead, parts, tile, indices and atomic";
+    return "a plan has lines order, vectors, jam, block, loop, keep, ahead, parts, tile, indices and atomic";
 }
 
 }  // namespace
@@ -406,9 +418,9 @@ std::string text(const LoopPlan& plan) {
     all += "\n";
     if (plan.jam > 1) all += "jam " + std::to_string(plan.jam) + "\n";
     if (plan.block > 0) all += "block " + std::to_string(plan.block) + "\n";
-    for (const Walk& walk : plan.walks)
-        all += "walk" + joined(walk.reductions, 'r') + joined(walk.stores, 's') +
-               (walk.chains > 1 ? " chains " + std::to_string(walk.chains) : "") + "\n";
+    for (const InnerLoop& inner : plan.inner)
+        all += "loop" + joined(inner.reductions, 'r') + joined(inner.stores, 's') +
+               (inner.chains > 1 ? " chains " + std::to_string(inner.chains) : "") + "\n";
     for (const int r : plan.keeps) all += "keep r" + std::to_string(r) + "\n";
     if (plan.ahead >= 0) all += "ahead " + std::to_string(plan.ahead) + "\n";
     if (plan.parts > 1) all += "parts " + std::to_string(plan.parts) + "\n";
@@ -434,7 +446,7 @@ Result<LoopPlan> parsePlan(std::string_view source) {
         std::vector<std::string_view> words;
         while (!rest.empty()) {
             const size_t space = rest.find_first_of(" \t\r");
-            if (space != 0) words.push_back(rest.substr(0, space));
+            if (space != 0) words.push_back(today(rest.substr(0, space)));
             rest.remove_prefix(space == std::string_view::npos ? rest.size() : space + 1);
         }
         if (words.empty()) continue;

@@ -12,34 +12,34 @@
 namespace cutaway {
 
 /// Reductions and stores of one row that one pass over memory makes: their loops are equal.
-struct Walk {
+struct InnerLoop {
     std::vector<int> reductions;  // numbers in reductionsOf(kernel)
-    std::vector<int> stores;      // numbers in kernel.stores; a walk has the one or the other
+    std::vector<int> stores;      // numbers in kernel.stores; an inner loop has the one or the other
     int chains = 1;               // states of each reduction, which vectors go to in turn: one alone waits for itself;
                                   // where lanes are threads, neighbours in memory that each has, in stores too
-    bool operator==(const Walk&) const = default;
+    bool operator==(const InnerLoop&) const = default;
 };
 
 enum class VectorOver : uint8_t {
     Nothing,
     Rows,   // the last outer loop
-    Walks,  // the innermost loop of every walk
+    Inner,  // the innermost loop of what is computed for a row
 };
 
 struct LoopPlan {
     std::vector<int> order;  // axes of the outer loops, outermost first
     VectorOver vectors = VectorOver::Nothing;
     int lanes = 1;
-    /// So many neighbouring vectors of rows are taken in each step of the walks, which then read as many times more
-    /// of memory that lies side by side.
+    /// So many neighbouring vectors of rows are taken in each step of the inner loops, which then read as many times
+    /// more of memory that lies side by side.
     int jam = 1;
     /// Elements of the last row loop that one part has, a multiple of the lanes, where there are too few rows for all
     /// cores; 0: all of it.
     int64_t block = 0;
     /// In order. Reductions of outer loops only (which are the same for all rows) stand in none: they are computed
     /// where they are first asked for.
-    std::vector<Walk> walks;
-    /// Each walk is cut into this many parts, which threads take; what they made is joined in order of parts.
+    std::vector<InnerLoop> inner;
+    /// Each inner loop is cut into this many parts, which threads take; what they made is joined in order of parts.
     int parts = 1;
     /// The axis of an outer loop that runs in blocks of `tile` inside the vector loop over rows; -1: none. What is
     /// contiguous along it stays in the cache from one vector to the next. `direct`: it is turned where it lies, not
@@ -50,19 +50,20 @@ struct LoopPlan {
     bool atomic = false;
     /// Of indices into buffers: 32 or 64.
     int indexBits = 64;
-    /// Reductions whose elements stay in scratch memory for later walks of the row, which would compute them again.
+    /// Reductions whose elements stay in scratch memory for later inner loops of the row, which would compute them
+    /// again.
     std::vector<int> keeps;
-    /// During this walk, not the first, what the first one reads of the next row comes into the cache, and the memory
-    /// of what later ones store of this row; -1: none.
+    /// During this inner loop, not the first, what the first one reads of the next row comes into the cache, and the
+    /// memory of what later ones store of this row; -1: none.
     int ahead = -1;
     std::vector<std::string> why;
 
     bool sameChoices(const LoopPlan& other) const;
 };
 
-/// The loops of what a walk makes, equal for all of it. `reductions`: reductionsOf(kernel).
-std::vector<Loop> loopsOf(const Walk& walk, const Kernel& kernel, const std::vector<Expr>& reductions);
-/// Whether a walk from this one on computes the elements of the reduction, which has one loop, once more.
+/// The loops of what an inner loop makes, equal for all of it. `reductions`: reductionsOf(kernel).
+std::vector<Loop> loopsOf(const InnerLoop& inner, const Kernel& kernel, const std::vector<Expr>& reductions);
+/// Whether an inner loop from this one on computes the elements of the reduction, which has one loop, once more.
 bool computesAgain(const LoopPlan& plan, size_t from, const Kernel& kernel, const std::vector<Expr>& reductions,
                    const Expr& reduction);
 /// Axes that change from row to row in the innermost loop over rows: what reads none of them is the same for all rows.

@@ -3,9 +3,9 @@
 
 #include "engine/loops/build_nest.h"
 #include "engine/loops/index.h"
+#include "engine/loops/inner_lanes.h"
 #include "engine/loops/nest_text.h"
 #include "engine/loops/vectorise.h"
-#include "engine/loops/walk_lanes.h"
 #include "engine/support/check.h"
 
 namespace cutaway {

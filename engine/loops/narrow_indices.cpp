@@ -114,7 +114,7 @@ bool fitsNarrowIndices(const LoopPlan& plan, const Kernel& kernel) {
         for (const Loop& loop : own) loops.setSize(loop.axis, loop.size);
         return isShort(own, times);
     };
-    // Each part of a walk writes states for each row.
+    // Each part of an inner loop writes states for each row.
     if (!known(kernel.outer, plan.parts)) return false;
     for (const Expr& r : reductionsOf(kernel)) {
         if (!known(reduceLoops(r))) return false;

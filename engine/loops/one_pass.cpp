@@ -128,7 +128,7 @@ std::vector<std::string> onlineSoftmax(Kernel& kernel, const TargetInfo& target)
         if (!own || !(own == value)) return reduction;
         said.push_back("the exponentials over " + loopsText(loops) + " are summed beside the maximum, " +
                        std::to_string(count) + " elements are read once");
-        // With the axes of the maximum, so that both are computed in one walk.
+        // With the axes of the maximum, so that both are computed in one inner loop.
         return makeReduce(sumExp, reduceLoops(most), most->operands[0]);
     });
     for (KernelStore& store : kernel.stores) store.value = rewriter.rewrite(store.value);

@@ -105,7 +105,8 @@ class Splitter {
         m_said.push_back("x" + std::to_string(loop.axis) + " < " + loop.size.text() + " runs as " + text);
     }
 
-    /// Whether a reduction over as many elements is kept for the walk of the stores, which then has to be one loop.
+    /// Whether a reduction over as many elements is kept for the inner loop of the stores, which then has to be one
+    /// loop.
     bool meetsKept(const Loop& loop) const {
         bool found = false;
         forEachExpr(roots(), [&](const Expr& e) {

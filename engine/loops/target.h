@@ -17,8 +17,8 @@ struct LoopTarget {
     int lanes;        // of a vector loop, whatever the dtypes: wide ones take several registers
     int warp;         // of them, a power of two, hand values to each other in registers; 0: one thread has all lanes
     int narrowBytes;  // of a vector of elements of one or two bytes; below `lanes`: no wider vectors
-    int64_t elementsPerPart;  // what one part of a split walk has at least; fixed, so that bits do not depend on how
-                              // many threads there are
+    int64_t elementsPerPart;  // what one part of a split inner loop has at least; fixed, so that bits do not depend on
+                              // how many threads there are
     int maxParts;
     int64_t rowBytes;        // rows from here on leave the cache: extra arithmetic is cheaper than reading twice
     int64_t leastAhead;      // bytes of rows from which on ...

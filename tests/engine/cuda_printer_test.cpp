@@ -199,12 +199,12 @@ class CudaPrinterTest : public QObject {
         QVERIFY2(text.contains("__shfl_xor_sync(0xffffffffu, t") && text.contains("[4];\n"), qPrintable(text));
         const LoopNest nest =
             lowerLoops(sample.kernel, choosePlan(sample.kernel, sample.target), sample.target).nests[0];
-        int64_t walks = 0;
+        int64_t vectorLoops = 0;
         forEachStmt(nest.body, [&](const Stmt& stmt) {
             const auto* loop = std::get_if<For>(&stmt.node);
-            walks += loop != nullptr && loop->lanes > 1;
+            vectorLoops += loop != nullptr && loop->lanes > 1;
         });
-        QCOMPARE(text.count("__syncthreads();"), 2 * (walks - 1));  // the last one stores
+        QCOMPARE(text.count("__syncthreads();"), 2 * (vectorLoops - 1));  // the last one stores
         QVERIFY(!functions({"warp", softmax(3, 40), gpu(32), 120, 0}).contains("__syncthreads"));
     }
     /// Adjacent threads have adjacent elements of a row, and rows do not wait for each other.
@@ -225,7 +225,7 @@ class CudaPrinterTest : public QObject {
         QFETCH(int, lanes);
         const CudaSample sample{"rows", softmax(rows, length), kH100Target, 0, 0};
         const LoopPlan plan = choosePlan(sample.kernel, sample.target);
-        QCOMPARE(plan.vectors, VectorOver::Walks);
+        QCOMPARE(plan.vectors, VectorOver::Inner);
         QCOMPARE(plan.lanes, lanes);
         const LoweredKernel made = lowered(sample);
         const PrintedKernel kernel = printCuda(made);
@@ -284,7 +284,7 @@ class CudaPrinterTest : public QObject {
         QVERIFY(many.helpers.contains("wide"));
         QVERIFY(!printed({"few", gelu(1 << 12), gpu(256), 0, 0}).helpers.contains("wide"));
     }
-    /// Of a row each thread has some that lie side by side, in all walks.
+    /// Of a row each thread has some that lie side by side, in all inner loops.
     void walksReadNeighboursAtOnce() {
         const CudaSample sample{"rows", softmax(9, 4096), gpu(256), 9 * 4096, 0};
         const QString text = functions(sample);

@@ -110,7 +110,7 @@ class GpuPlansTest : public QObject {
         TargetInfo target = kH100Target;
         target.loops.lanes = 64;
         const LoopPlan plan = choosePlan(kernel, target);
-        QCOMPARE(plan.vectors, VectorOver::Walks);
+        QCOMPARE(plan.vectors, VectorOver::Inner);
         const LoweredKernel lowered = lowerLoops(kernel, plan, target);
         int barriers = 0;
         forEachStmt(lowered.nests[0].body,

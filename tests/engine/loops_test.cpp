@@ -35,16 +35,16 @@ class LoopsTest : public QObject {
         QTest::addColumn<int>("which");
         QTest::addColumn<QString>("plan");
         QTest::newRow("one pass for each, along rows")
-            << 0 << "order x0\nvectors walks 16\nwalk r0 chains 4\nwalk r1\nwalk s0\nkeep r1\n";
+            << 0 << "order x0\nvectors inner 16\nloop r0 chains 4\nloop r1\nloop s0\nkeep r1\n";
         QTest::newRow("tile of a transpose") << 1 << "order x0 x1\nvectors rows 16\ntile x0 128 direct\n";
-        QTest::newRow("reductions of one row share a pass") << 2 << "order x0\nvectors walks 16\nwalk r0 r1 chains 4\n";
-        QTest::newRow("columns of bags") << 3 << "order x0 x1\nvectors rows 16\njam 2\nwalk r0\n";
-        QTest::newRow("few long rows in parts") << 4 << "order x0\nvectors walks 16\nwalk r0 r1 chains 4\nparts 32\n";
+        QTest::newRow("reductions of one row share a pass") << 2 << "order x0\nvectors inner 16\nloop r0 r1 chains 4\n";
+        QTest::newRow("columns of bags") << 3 << "order x0 x1\nvectors rows 16\njam 2\nloop r0\n";
+        QTest::newRow("few long rows in parts") << 4 << "order x0\nvectors inner 16\nloop r0 r1 chains 4\nparts 32\n";
         QTest::newRow("a last loop that is short") << 5 << "order x1 x0\nvectors rows 16\n";
         QTest::newRow("a last loop that fills half a vector") << 6 << "order x0 x1\nvectors rows 16\n";
-        QTest::newRow("sums of many columns") << 7 << "order x0\nvectors rows 16\njam 8\nwalk r0\nparts 4\n";
-        QTest::newRow("sums of few columns") << 8 << "order x0\nvectors rows 16\njam 2\nwalk r0\nparts 16\n";
-        QTest::newRow("short sums of columns") << 9 << "order x0\nvectors rows 16\njam 4\nwalk r0\n";
+        QTest::newRow("sums of many columns") << 7 << "order x0\nvectors rows 16\njam 8\nloop r0\nparts 4\n";
+        QTest::newRow("sums of few columns") << 8 << "order x0\nvectors rows 16\njam 2\nloop r0\nparts 16\n";
+        QTest::newRow("short sums of columns") << 9 << "order x0\nvectors rows 16\njam 4\nloop r0\n";
         QTest::newRow("bytes") << 10 << "order x0 x1\nvectors rows 64\n";
         QTest::newRow("bytes of short rows") << 11 << "order x0 x1\nvectors rows 32\n";
         QTest::newRow("two bytes") << 12 << "order x0 x1\nvectors rows 32\n";
@@ -88,17 +88,17 @@ class LoopsTest : public QObject {
         QTest::addColumn<QString>("why");
         QTest::newRow("key")
             << "order x0\nvectros rows 16"
-            << "a plan has lines order, vectors, jam, block, walk, keep, ahead, parts, tile, indices and atomic";
+            << "a plan has lines order, vectors, jam, block, loop, keep, ahead, parts, tile, indices and atomic";
         QTest::newRow("axis") << "order x"
                               << "order lists axes: order x0 x1";
         QTest::newRow("vectors") << "vectors columns 16"
-                                 << "vectors are over nothing, rows or walks: vectors rows 16";
+                                 << "vectors are over nothing, rows or inner: vectors rows 16";
         QTest::newRow("jam") << "jam all"
                              << "jam is a number of vectors: jam 4";
-        QTest::newRow("walk") << "walk t0"
-                              << "a walk lists reductions or stores: walk r0 r1 chains 4";
-        QTest::newRow("chains") << "walk r0 chains"
-                                << "a walk lists reductions or stores: walk r0 r1 chains 4";
+        QTest::newRow("inner loop") << "loop t0"
+                                    << "an inner loop lists reductions or stores: loop r0 r1 chains 4";
+        QTest::newRow("chains") << "loop r0 chains"
+                                << "an inner loop lists reductions or stores: loop r0 r1 chains 4";
         QTest::newRow("parts") << "parts many"
                                << "parts is a number: parts 8";
         QTest::newRow("indices") << "indices narrow"
@@ -120,38 +120,40 @@ class LoopsTest : public QObject {
     void refusedPlans_data() {
         QTest::addColumn<QString>("plan");
         QTest::addColumn<QString>("why");
-        const QString rest = "walk r0\nwalk r1\nwalk s0\n";
-        QTest::newRow("loop left out") << "order\nvectors walks 16\n" + rest
+        const QString rest = "loop r0\nloop r1\nloop s0\n";
+        QTest::newRow("loop left out") << "order\nvectors inner 16\n" + rest
                                        << "order must name each outer loop of the kernel once";
-        QTest::newRow("lanes") << "order x0\nvectors walks 8\n" + rest << "vectors have 16 lanes";
-        QTest::newRow("store left out") << "order x0\nvectors walks 16\nwalk r0\nwalk r1\n"
-                                        << "walks name each store with inner loops once";
-        QTest::newRow("reduction left out") << "order x0\nvectors walks 16\nwalk r0\nwalk s0\n"
-                                            << "reduction r1 is of every row, so a walk must compute it";
-        QTest::newRow("too early") << "order x0\nvectors walks 16\nwalk r1\nwalk r0\nwalk s0\n"
-                                   << "reduction r0 is needed by a walk before it is computed";
-        QTest::newRow("twice") << "order x0\nvectors walks 16\nwalk r0 r0\nwalk r1\nwalk s0\n"
-                               << "walks name each reduction of the kernel at most once";
-        QTest::newRow("different loops") << "order x0\nvectors walks 16\nwalk r0 r1\nwalk s0\n"
-                                         << "what shares a walk has equal loops";
-        QTest::newRow("chains of stores") << "order x0\nvectors walks 16\nwalk r0\nwalk r1\nwalk s0 chains 2\n"
-                                          << "chains are of reductions whose walks are vectors";
-        QTest::newRow("chains of rows") << "order x0\nvectors rows 16\nwalk r0 chains 2\nwalk r1\nwalk s0\n"
-                                        << "chains are of reductions whose walks are vectors";
-        QTest::newRow("many chains") << "order x0\nvectors walks 16\nwalk r0 chains 9\nwalk r1\nwalk s0\n"
-                                     << "a walk has from 1 to 8 chains";
-        QTest::newRow("jammed walks") << "order x0\nvectors walks 16\njam 2\n" + rest
-                                      << "vectors of rows are jammed into walks";
+        QTest::newRow("lanes") << "order x0\nvectors inner 8\n" + rest << "vectors have 16 lanes";
+        QTest::newRow("store left out") << "order x0\nvectors inner 16\nloop r0\nloop r1\n"
+                                        << "inner loops name each store with inner loops once";
+        QTest::newRow("reduction left out") << "order x0\nvectors inner 16\nloop r0\nloop s0\n"
+                                            << "reduction r1 is of every row, so an inner loop must compute it";
+        QTest::newRow("too early") << "order x0\nvectors inner 16\nloop r1\nloop r0\nloop s0\n"
+                                   << "reduction r0 is needed by an inner loop before it is computed";
+        QTest::newRow("twice") << "order x0\nvectors inner 16\nloop r0 r0\nloop r1\nloop s0\n"
+                               << "inner loops name each reduction of the kernel at most once";
+        QTest::newRow("different loops") << "order x0\nvectors inner 16\nloop r0 r1\nloop s0\n"
+                                         << "what shares an inner loop has equal loops";
+        QTest::newRow("chains of stores") << "order x0\nvectors inner 16\nloop r0\nloop r1\nloop s0 chains 2\n"
+                                          << "chains are of reductions whose inner loops are vectors";
+        QTest::newRow("chains of rows") << "order x0\nvectors rows 16\nloop r0 chains 2\nloop r1\nloop s0\n"
+                                        << "chains are of reductions whose inner loops are vectors";
+        QTest::newRow("many chains") << "order x0\nvectors inner 16\nloop r0 chains 9\nloop r1\nloop s0\n"
+                                     << "an inner loop has from 1 to 8 chains";
+        QTest::newRow("jammed inner loops")
+            << "order x0\nvectors inner 16\njam 2\n" + rest << "vectors of rows are jammed into inner loops";
         QTest::newRow("many jammed") << "order x0\nvectors rows 16\njam 9\n" + rest << "from 1 to 8 vectors are jammed";
         QTest::newRow("none jammed") << "order x0\nvectors rows 16\njam 0\n" + rest << "from 1 to 8 vectors are jammed";
-        QTest::newRow("keep of nothing") << "order x0\nvectors walks 16\n" + rest + "keep r7\n"
-                                         << "what is kept is computed by a walk";
-        QTest::newRow("keep of parts") << "order x0\nvectors walks 16\n" + rest + "keep r1\nparts 2\n"
-                                       << "rows are kept where one thread walks one row at a time";
-        QTest::newRow("block of walks") << "order x0\nvectors rows 16\nblock 32\n" + rest
-                                        << "blocks are of the last of several loops over rows, without walks and tiles";
-        QTest::newRow("tile of walks") << "order x0\nvectors walks 16\n" + rest + "tile x0 4\n"
-                                       << "tiles are of an outer loop inside vectors over rows, without reductions";
+        QTest::newRow("keep of nothing") << "order x0\nvectors inner 16\n" + rest + "keep r7\n"
+                                         << "what is kept is computed by an inner loop";
+        QTest::newRow("keep of parts") << "order x0\nvectors inner 16\n" + rest + "keep r1\nparts 2\n"
+                                       << "rows are kept where one thread goes through one row at a time";
+        QTest::newRow("block of inner loops")
+            << "order x0\nvectors rows 16\nblock 32\n" + rest
+            << "blocks are of the last of several loops over rows, without inner loops and tiles";
+        QTest::newRow("tile of inner loops")
+            << "order x0\nvectors inner 16\n" + rest + "tile x0 4\n"
+            << "tiles are of an outer loop inside vectors over rows, without reductions";
     }
     void refusedPlans() {
         QFETCH(QString, plan);
@@ -208,7 +210,7 @@ class LoopsTest : public QObject {
         sized.sizes = {"s0"};
         sized.outer[0].size = SymInt(Expr::symbol("s0"));
         QCOMPARE(problem(32, sized), wide);
-        // Few rows, of which each part of the walk has states.
+        // Few rows, of which each part of the inner loop has states.
         LoopPlan parts = choosePlan(columnSums(1 << 12, 1 << 18), kCpuTarget);
         parts.indexBits = 32;
         QCOMPARE(problemOf(parts, columnSums(1 << 12, 1 << 18), kCpuTarget), std::string());
@@ -265,12 +267,12 @@ class LoopsTest : public QObject {
         QCOMPARE(lowerLoops(kernel, plan, kCpuTarget).nests[0].range, SymInt(1));
         plan.tiled = 0;
         QCOMPARE(problemOf(plan, kernel, kCpuTarget), std::string("what adds is not tiled"));
-        Kernel walks = kernel;
-        walks.stores[0].inner = {walks.outer.back()};
-        walks.outer.pop_back();
-        plan = choosePlan(walks, kCpuTarget);
+        Kernel inner = kernel;
+        inner.stores[0].inner = {inner.outer.back()};
+        inner.outer.pop_back();
+        plan = choosePlan(inner, kCpuTarget);
         plan.parts = 2;
-        QCOMPARE(problemOf(plan, walks, kCpuTarget), std::string("parts add at once: atomic"));
+        QCOMPARE(problemOf(plan, inner, kCpuTarget), std::string("parts add at once: atomic"));
         QCOMPARE(problemOf(atomic, transpose(3, 3), gpu), std::string("only kernels that add are atomic"));
         Kernel puts = kernel;
         puts.stores[0].adds = false;
@@ -278,7 +280,7 @@ class LoopsTest : public QObject {
     }
     void differentLengthsAreNotLanes() {
         const Kernel kernel = bags(7, 1);
-        auto plan = parsePlan("order x1 x0\nvectors rows 16\nwalk r0\n");
+        auto plan = parsePlan("order x1 x0\nvectors rows 16\nloop r0\n");
         QVERIFY(bool(plan));
         QCOMPARE(problemOf(*plan, kernel, kCpuTarget), std::string("vectors over rows need reductions of one length"));
     }
@@ -310,27 +312,27 @@ class LoopsTest : public QObject {
         }
     }
     /// Threads take parts; which ones each takes changes no bit.
-    /// Rows of the cache's size whose second walk computes for long.
+    /// Rows of the cache's size whose second inner loop computes for long.
     void rowsAhead() {
         const auto ahead = [](const Kernel& kernel) { return choosePlan(kernel, kCpuTarget).ahead; };
         QCOMPARE(ahead(softmax(9, 1 << 10)), 1);
         QCOMPARE(ahead(softmax(999, 1 << 15)), 1);
         QCOMPARE(ahead(softmax(9, 1000)), -1);
         QCOMPARE(ahead(softmax(999, (1 << 15) + 1)), -1);
-        QCOMPARE(ahead(rowSumsAdded(9, 5, 2048)), -1);  // one walk
+        QCOMPARE(ahead(rowSumsAdded(9, 5, 2048)), -1);  // one inner loop
         const Kernel kernel = softmax(9, 2048);
         const LoopPlan plan = choosePlan(kernel, kCpuTarget);
         const QString own = QString::fromStdString(text(lowerLoops(kernel, plan, kCpuTarget).nests[0]));
-        const qsizetype walk = own.indexOf("exp(");
-        QVERIFY2(own.lastIndexOf("fetch b1[t", walk) > 0 && own.lastIndexOf("fetch b0[t", walk) > 0, qPrintable(own));
+        const qsizetype inner = own.indexOf("exp(");
+        QVERIFY2(own.lastIndexOf("fetch b1[t", inner) > 0 && own.lastIndexOf("fetch b0[t", inner) > 0, qPrintable(own));
         QCOMPARE(own.count("fetch"), 2);
         QVERIFY(own.contains("+ 2048]\n") && own.contains("] to write\n"));
-        QCOMPARE(problemOfText("order x0\nvectors walks 16\nwalk r0\nwalk r1\nwalk s0\nahead 0\n", kernel),
-                 std::string("rows come ahead during a walk that is not the first"));
-        QCOMPARE(problemOfText("order x0\nvectors walks 16\nwalk r0\nwalk r1\nwalk s0\nahead 3\n", kernel),
-                 std::string("rows come ahead during a walk that is not the first"));
-        QCOMPARE(problemOfText("order x0\nvectors rows 16\nwalk r0\nwalk r1\nwalk s0\nahead 1\n", kernel),
-                 std::string("rows come ahead where one thread walks one row at a time"));
+        QCOMPARE(problemOfText("order x0\nvectors inner 16\nloop r0\nloop r1\nloop s0\nahead 0\n", kernel),
+                 std::string("rows come ahead during an inner loop that is not the first"));
+        QCOMPARE(problemOfText("order x0\nvectors inner 16\nloop r0\nloop r1\nloop s0\nahead 3\n", kernel),
+                 std::string("rows come ahead during an inner loop that is not the first"));
+        QCOMPARE(problemOfText("order x0\nvectors rows 16\nloop r0\nloop r1\nloop s0\nahead 1\n", kernel),
+                 std::string("rows come ahead where one thread goes through one row at a time"));
     }
     void bitsDoNotDependOnThreads() {
         const Kernel kernel = softmax(2, 1 << 12);

@@ -255,7 +255,7 @@ LoopPlan randomPlan(const Kernel& kernel, std::mt19937& random, const TargetInfo
     plan.vectors = static_cast<VectorOver>(random() % 3);
     plan.lanes = plan.vectors == VectorOver::Nothing ? 1 : lanes;
     if (plan.vectors == VectorOver::Rows) plan.lanes = std::min(lanes << random() % 3, mostLanes(kernel, target));
-    if (plan.vectors == VectorOver::Walks && target.loops.warp > 0 && random() % 2)
+    if (plan.vectors == VectorOver::Inner && target.loops.warp > 0 && random() % 2)
         plan.lanes = std::min(target.loops.warp, lanes) >> random() % 3;
     plan.jam = random() % 2 || plan.vectors != VectorOver::Rows ? 1 : static_cast<int>(1 + random() % 8);
     if (random() % 2) plan.keeps.clear();
@@ -268,17 +268,17 @@ LoopPlan randomPlan(const Kernel& kernel, std::mt19937& random, const TargetInfo
     plan.indexBits = random() % 3 ? 64 : 32;
     // Each reduction may also have a pass over memory of its own.
     if (random() % 2) {
-        std::vector<Walk> walks;
-        for (const Walk& walk : plan.walks) {
-            for (const int r : walk.reductions) walks.push_back({{r}, {}});
-            for (const int s : walk.stores) walks.push_back({{}, {s}});
+        std::vector<InnerLoop> singles;
+        for (const InnerLoop& inner : plan.inner) {
+            for (const int r : inner.reductions) singles.push_back({{r}, {}});
+            for (const int s : inner.stores) singles.push_back({{}, {s}});
         }
-        plan.walks = walks;
+        plan.inner = singles;
     }
-    for (Walk& walk : plan.walks)
-        walk.chains = random() % 2 || (walk.reductions.empty() && target.loops.warp == 0)
-                          ? 1
-                          : static_cast<int>(1 + random() % 5);
+    for (InnerLoop& inner : plan.inner)
+        inner.chains = random() % 2 || (inner.reductions.empty() && target.loops.warp == 0)
+                           ? 1
+                           : static_cast<int>(1 + random() % 5);
     return plan;
 }
 

@@ -1,4 +1,4 @@
-#include "engine/loops/walk_lanes.h"
+#include "engine/loops/inner_lanes.h"
 
 #include <algorithm>
 
@@ -40,9 +40,9 @@ std::optional<int64_t> strideOf(const Expr& index, int axis) {
     return affine ? affine->coefficient.asInt() : std::nullopt;
 }
 
-int registersOf(const Walk& walk, const std::vector<Expr>& reductions, const TargetInfo& target) {
+int registersOf(const InnerLoop& inner, const std::vector<Expr>& reductions, const TargetInfo& target) {
     int count = 0;
-    for (const int r : walk.reductions) {
+    for (const int r : inner.reductions) {
         const Expr& reduction = reductions[static_cast<size_t>(r)];
         for (const DType state : reducerOf(reduction).stateTypes(reduction->operands[0]->dtype, target.sums))
             count += byteSize(state) == 8 ? 2 : 1;
@@ -50,9 +50,9 @@ int registersOf(const Walk& walk, const std::vector<Expr>& reductions, const Tar
     return count;
 }
 
-int neighboursOf(const Walk& walk, const LoopPlan& plan, const Kernel& kernel, const TargetInfo& target) {
+int neighboursOf(const InnerLoop& inner, const LoopPlan& plan, const Kernel& kernel, const TargetInfo& target) {
     const std::vector<Expr> reductions = reductionsOf(kernel);
-    const Loop last = loopsOf(walk, kernel, reductions).back();
+    const Loop last = loopsOf(inner, kernel, reductions).back();
     std::vector<Expr> values;
     int narrowest = kBytesOfThread;
     bool beside = true;  // else neighbours in the row lie apart
@@ -61,8 +61,8 @@ int neighboursOf(const Walk& walk, const LoopPlan& plan, const Kernel& kernel, c
         beside &= stride == 0 || stride == 1;
         if (stride == 1) narrowest = std::min(narrowest, byteSize(dtype));
     };
-    for (const int r : walk.reductions) values.push_back(reductions[static_cast<size_t>(r)]->operands[0]);
-    for (const int s : walk.stores) {
+    for (const int r : inner.reductions) values.push_back(reductions[static_cast<size_t>(r)]->operands[0]);
+    for (const int s : inner.stores) {
         const KernelStore& store = kernel.stores[static_cast<size_t>(s)];
         if (store.adds) return 1;
         values.push_back(store.value);
@@ -77,7 +77,7 @@ int neighboursOf(const Walk& walk, const LoopPlan& plan, const Kernel& kernel, c
     const int64_t length = last.size.asInt().value_or(1 << 20) / plan.parts;
     int count = std::clamp(kBytesOfThread / narrowest, 1, target.loops.mostChains);
     while (count > 1 && (length < int64_t{count} * plan.lanes || count * operations > target.fusion.jammedOperations ||
-                         count * registersOf(walk, reductions, target) > target.loops.stateRegisters))
+                         count * registersOf(inner, reductions, target) > target.loops.stateRegisters))
         count /= 2;
     return count;
 }
@@ -86,9 +86,9 @@ std::string whyFlat(const LoopPlan& plan, const Kernel& kernel, const TargetInfo
     if (target.loops.warp == 0 || plan.vectors != VectorOver::Rows || plan.jam > 1 || plan.parts > 1 ||
         plan.tiled >= 0 || plan.order.size() < 2)
         return {};
-    size_t walked = 0;
-    for (const Walk& walk : plan.walks) walked += walk.reductions.size();
-    if (walked < reductionsOf(kernel).size()) return {};  // some are the same for all rows
+    size_t inLoops = 0;
+    for (const InnerLoop& inner : plan.inner) inLoops += inner.reductions.size();
+    if (inLoops < reductionsOf(kernel).size()) return {};  // some are the same for all rows
     const auto last = std::find_if(kernel.outer.begin(), kernel.outer.end(),
                                    [&](const Loop& loop) { return loop.axis == plan.order.back(); });
     const auto size = last->size.asInt();
@@ -100,7 +100,7 @@ std::string whyFlat(const LoopPlan& plan, const Kernel& kernel, const TargetInfo
 }
 
 int groupsOf(const LoopPlan& plan, const TargetInfo& target) {
-    const bool narrow = plan.vectors == VectorOver::Walks && plan.lanes <= target.loops.warp;
+    const bool narrow = plan.vectors == VectorOver::Inner && plan.lanes <= target.loops.warp;
     const bool alone = plan.vectors == VectorOver::Nothing && target.loops.warp > 0 && plan.keeps.empty();
     return narrow || alone ? std::max(target.loops.lanes / plan.lanes, 1) : 1;
 }
