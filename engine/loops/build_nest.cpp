@@ -319,7 +319,7 @@ class KernelBuilder {
 
     void buildRows() {
         NestBuilder builder = begin();
-        if (m_plan->tiled < 0) return overRows(builder, m_plan->jam, [&] { row(builder); });
+        if (m_plan->tiled < 0) return overRows(builder, m_plan->unrollJam, [&] { row(builder); });
         std::vector<Loop> flat = m_rows;
         // Tiles: `tile` rows by as many columns, or by a vector of them if one thread has them. The axes of both count
         // blocks from here on.
@@ -340,16 +340,16 @@ class KernelBuilder {
         add(builder, range);
     }
     bool rowsAreVectors() const { return m_plan->vectors == VectorOver::Rows; }
-    /// Ends a nest that does `inside` for all rows, of whose vectors `jam` go together.
+    /// Ends a nest that does `inside` for all rows, of whose vectors `unrollJam` go together.
     template <class Inside>
-    void overRows(NestBuilder& builder, int jam, Inside&& inside) {
+    void overRows(NestBuilder& builder, int unrollJam, Inside&& inside) {
         std::vector<Loop> flat = m_rows;
         if (rowsAreVectors()) flat.pop_back();
-        const bool serial = adds(m_kernel) && !m_plan->atomic;                       // one part has all
-        const bool alone = rowsAreVectors() && flat.empty() && jam == 1 && !serial;  // threads take vectors then
+        const bool serial = adds(m_kernel) && !m_plan->atomic;                             // one part has all
+        const bool alone = rowsAreVectors() && flat.empty() && unrollJam == 1 && !serial;  // threads take vectors then
         const int parts = alone ? -1 : builder.newAxis(), once = serial ? builder.newAxis() : -1;
         if (serial) builder.open({once});
-        For vectors = vectorsOfRows(builder, flat, jam);
+        For vectors = vectorsOfRows(builder, flat, unrollJam);
         if (!alone) openFlat(builder, parts, flat);
         if (rowsAreVectors()) builder.open({vectors.axis});
         inside();
@@ -360,20 +360,20 @@ class KernelBuilder {
         if (serial) builder.closeInto({once, number(0), number(1), 1, Map::Parts, {}});
         add(builder, serial ? SymInt(1) : range);
     }
-    /// The loop of vectors over rows. Those that are jammed, or of one part, are a block each, whose axis is added to
-    /// `flat`.
-    For vectorsOfRows(NestBuilder& builder, std::vector<Loop>& flat, int jam) const {
+    /// The loop of vectors over rows. Those that are unrolled together, or of one part, are a block each, whose axis is
+    /// added to `flat`.
+    For vectorsOfRows(NestBuilder& builder, std::vector<Loop>& flat, int unrollJam) const {
         if (!rowsAreVectors()) return {};
         const Loop& vector = m_rows.back();
         For loop{vector.axis, number(0), vector.size.expr(), m_plan->lanes, Map::Serial, {}};
-        if (jam == 1 && m_plan->block == 0) return loop;
-        const int64_t elements = m_plan->block > 0 ? m_plan->block : int64_t{jam} * m_plan->lanes;
+        if (unrollJam == 1 && m_plan->block == 0) return loop;
+        const int64_t elements = m_plan->block > 0 ? m_plan->block : int64_t{unrollJam} * m_plan->lanes;
         flat.push_back({builder.newAxis(), blocks(vector.size, elements)});
         loop.from = times(Expr::axis(flat.back().axis), elements);
         // What is cut where conditions change has to see where all of it ends.
         loop.to = m_plan->block > 0 ? minimum(sum(loop.from, number(elements)), vector.size.expr())
                                     : endOfBlock(loop.from, elements, vector.size);
-        loop.jam = jam;
+        loop.unrollJam = unrollJam;
         return loop;
     }
     void add(NestBuilder& builder, const SymInt& range) {
@@ -390,7 +390,7 @@ class KernelBuilder {
             const bool rows = rowsAreVectors();
             std::vector<Loop> loops = m_rows;
             if (rows) loops.pop_back();
-            const For vector = vectorsOfRows(builder, loops, m_plan->jam);
+            const For vector = vectorsOfRows(builder, loops, m_plan->unrollJam);
             loops.push_back({part, SymInt(int64_t{m_plan->parts})});
             openFlat(builder, flat, loops);
             if (rows) builder.open({vector.axis});

@@ -36,10 +36,10 @@ class Planner {
         chooseVectors();
         chooseInner();
         limitStates();
-        chooseJam();
+        chooseUnrollJam();
         chooseAtomic();
         chooseParts();
-        limitJam();
+        limitUnrollJam();
         chooseChains();
         chooseKeeps();
         alignChains();
@@ -228,7 +228,7 @@ class Planner {
         for (const Loop& loop : m_kernel->outer) {
             if (!loop.size.isInt()) return std::nullopt;
             const bool vector = m_plan.vectors == VectorOver::Rows && loop == m_kernel->outer.back();
-            const int64_t together = vector ? int64_t{m_plan.lanes} * m_plan.jam : 1;
+            const int64_t together = vector ? int64_t{m_plan.lanes} * m_plan.unrollJam : 1;
             rows *= std::ceil(static_cast<double>(loop.size.value()) / static_cast<double>(together));
         }
         return rows;
@@ -251,7 +251,7 @@ class Planner {
         }
         const bool vector = m_plan.vectors == VectorOver::Rows;
         const int64_t together =
-            vector ? std::min(int64_t{m_plan.lanes} * m_plan.jam, m_kernel->outer.back().size.value()) : 1;
+            vector ? std::min(int64_t{m_plan.lanes} * m_plan.unrollJam, m_kernel->outer.back().size.value()) : 1;
         int64_t parts = std::min(longest / std::max<int64_t>(m_target.elementsPerPart / together, 1),
                                  static_cast<int64_t>(m_target.maxParts / *rows));
         // A thread that has a row joins all its parts, one after the other: as many as elements of one.
@@ -265,18 +265,19 @@ class Planner {
     }
 
     /// Blocks that threads find too few are made smaller where the inner loops are not cut instead.
-    void limitJam() {
-        while (m_plan.jam > 1 && m_plan.parts == 1 &&
+    void limitUnrollJam() {
+        while (m_plan.unrollJam > 1 && m_plan.parts == 1 &&
                blocksOfRows().value_or(m_target.maxParts) * 4 < m_target.maxParts)
-            m_plan.jam /= 2;
-        if (m_plan.jam > 1)
-            m_plan.why.push_back("jam: neighbouring rows are side by side in memory, the next element of each is not");
+            m_plan.unrollJam /= 2;
+        if (m_plan.unrollJam > 1)
+            m_plan.why.push_back(
+                "unroll_jam: neighbouring rows are side by side in memory, the next element of each is not");
     }
 
     // ---- jam
     /// Where rows are vectors, a step of an inner loop reads a cache line and the next is far away: several at once are
     /// read as streams.
-    void chooseJam() {
+    void chooseUnrollJam() {
         if (m_plan.vectors != VectorOver::Rows || m_plan.inner.empty()) return;
         const Loop& last = m_kernel->outer.back();
         int registers = 1;
@@ -295,16 +296,16 @@ class Planner {
             guarded |= e->operands[0]->kind == ExprKind::Where && reads(e->operands[0], last.axis);
         });
         if (!contiguous || guarded) return;  // blocks are not cut where conditions change
-        int jam = std::min(m_target.jam, m_target.stateRegisters / registers);
-        if (dear) jam = std::min(jam, 4);  // more does not pay for its instructions
+        int count = std::min(m_target.unrollJam, m_target.stateRegisters / registers);
+        if (dear) count = std::min(count, 4);  // more does not pay for its instructions
         const auto elements = last.size.asInt();
-        if (!elements) jam = std::min(jam, 2);  // there may be few
+        if (!elements) count = std::min(count, 2);  // there may be few
         const auto fits = [&] {
-            return (jam & (jam - 1)) == 0 && elements.value_or(1 << 20) >= int64_t{jam} * m_plan.lanes &&
-                   jam * allOperations() <= m_info->fusion.jammedOperations;
+            return (count & (count - 1)) == 0 && elements.value_or(1 << 20) >= int64_t{count} * m_plan.lanes &&
+                   count * allOperations() <= m_info->fusion.unrollJamOperations;
         };
-        while (jam > 1 && !fits()) --jam;
-        m_plan.jam = std::max(jam, 1);
+        while (count > 1 && !fits()) --count;
+        m_plan.unrollJam = std::max(count, 1);
     }
 
     // ---- chains

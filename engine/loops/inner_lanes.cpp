@@ -76,14 +76,15 @@ int neighboursOf(const InnerLoop& inner, const LoopPlan& plan, const Kernel& ker
     if (!beside) return 1;
     const int64_t length = last.size.asInt().value_or(1 << 20) / plan.parts;
     int count = std::clamp(kBytesOfThread / narrowest, 1, target.loops.mostChains);
-    while (count > 1 && (length < int64_t{count} * plan.lanes || count * operations > target.fusion.jammedOperations ||
-                         count * registersOf(inner, reductions, target) > target.loops.stateRegisters))
+    while (count > 1 &&
+           (length < int64_t{count} * plan.lanes || count * operations > target.fusion.unrollJamOperations ||
+            count * registersOf(inner, reductions, target) > target.loops.stateRegisters))
         count /= 2;
     return count;
 }
 
 std::string whyFlat(const LoopPlan& plan, const Kernel& kernel, const TargetInfo& target) {
-    if (target.loops.warp == 0 || plan.vectors != VectorOver::Rows || plan.jam > 1 || plan.parts > 1 ||
+    if (target.loops.warp == 0 || plan.vectors != VectorOver::Rows || plan.unrollJam > 1 || plan.parts > 1 ||
         plan.tiled >= 0 || plan.order.size() < 2)
         return {};
     size_t inLoops = 0;

@@ -39,7 +39,7 @@ struct For {
     Body body;
     int chains = 1;  // of states that its vectors go to in turn, so that none waits for the one before; until abreast
     bool whole = false;  // its last vector has all lanes
-    int jam = 1;         // its vectors that go through the loops inside together; until jammed
+    int unrollJam = 1;   // its vectors that go through the loops inside together; until unrollAndJam
 };
 struct If {
     Expr condition;  // Bool, one lane

@@ -10,7 +10,7 @@
 namespace cutaway {
 
 bool LoopPlan::sameChoices(const LoopPlan& other) const {
-    return order == other.order && vectors == other.vectors && lanes == other.lanes && jam == other.jam &&
+    return order == other.order && vectors == other.vectors && lanes == other.lanes && unrollJam == other.unrollJam &&
            block == other.block && inner == other.inner && parts == other.parts && tiled == other.tiled &&
            tile == other.tile && direct == other.direct && atomic == other.atomic && indexBits == other.indexBits &&
            keeps == other.keeps && ahead == other.ahead;
@@ -126,8 +126,8 @@ class Checker {
 
     std::string problem() {
         if (!isPermutation(m_plan->order, m_kernel->outer)) return "order must name each outer loop of the kernel once";
-        for (const auto& check : {&Checker::vectors, &Checker::inner, &Checker::jam, &Checker::block, &Checker::needs,
-                                  &Checker::parts, &Checker::tiles, &Checker::keeps, &Checker::shared,
+        for (const auto& check : {&Checker::vectors, &Checker::inner, &Checker::unrollJam, &Checker::block,
+                                  &Checker::needs, &Checker::parts, &Checker::tiles, &Checker::keeps, &Checker::shared,
                                   &Checker::additions, &Checker::indices, &Checker::ahead})
             if (std::string found = (this->*check)(); !found.empty()) return found;
         return {};
@@ -158,11 +158,11 @@ class Checker {
         return m_plan->vectors == VectorOver::Inner && lanes > 1 && (lanes & (lanes - 1)) == 0 &&
                lanes <= std::min(m_target.warp, m_target.lanes);
     }
-    std::string jam() {
-        if (m_plan->jam < 1 || m_plan->jam > m_target.mostJammed)
-            return "from 1 to " + std::to_string(m_target.mostJammed) + " vectors are jammed";
-        if (m_plan->jam > 1 && (m_plan->vectors != VectorOver::Rows || m_plan->inner.empty()))
-            return "vectors of rows are jammed into inner loops";
+    std::string unrollJam() {
+        if (m_plan->unrollJam < 1 || m_plan->unrollJam > m_target.maxUnrollJam)
+            return "from 1 to " + std::to_string(m_target.maxUnrollJam) + " vectors are unrolled together";
+        if (m_plan->unrollJam > 1 && (m_plan->vectors != VectorOver::Rows || m_plan->inner.empty()))
+            return "unroll_jam needs vectors of rows and inner loops";
         return {};
     }
     std::string block() {
@@ -313,6 +313,7 @@ std::optional<int> numberIn(std::string_view word) {
 constexpr std::pair<std::string_view, std::string_view> kOldWords[] = {
     {"walk", "loop"},
     {"walks", "inner"},
+    {"jam", "unroll_jam"},
 };
 std::string_view today(std::string_view word) {
     const auto* const found =
@@ -344,9 +345,9 @@ std::string readLine(const std::vector<std::string_view>& words, LoopPlan& plan)
             }
         return "vectors are over nothing, rows or inner: vectors rows 16";
     }
-    if (key == "jam") {
-        if (!number(1)) return "jam is a number of vectors: jam 4";
-        plan.jam = *number(1);
+    if (key == "unroll_jam") {
+        if (!number(1)) return "unroll_jam is a number of vectors: unroll_jam 4";
+        plan.unrollJam = *number(1);
         return {};
     }
     if (key == "block") {
@@ -402,7 +403,7 @@ std::string readLine(const std::vector<std::string_view>& words, LoopPlan& plan)
         plan.atomic = true;
         return {};
     }
-    return "a plan has lines order, vectors, jam, block, loop, keep, ahead, parts, tile, indices and atomic";
+    return "a plan has lines order, vectors, unroll_jam, block, loop, keep, ahead, parts, tile, indices and atomic";
 }
 
 }  // namespace
@@ -416,7 +417,7 @@ std::string text(const LoopPlan& plan) {
     all += "vectors " + std::string(kOver[static_cast<size_t>(plan.vectors)]);
     if (plan.lanes > 1) all += " " + std::to_string(plan.lanes);
     all += "\n";
-    if (plan.jam > 1) all += "jam " + std::to_string(plan.jam) + "\n";
+    if (plan.unrollJam > 1) all += "unroll_jam " + std::to_string(plan.unrollJam) + "\n";
     if (plan.block > 0) all += "block " + std::to_string(plan.block) + "\n";
     for (const InnerLoop& inner : plan.inner)
         all += "loop" + joined(inner.reductions, 'r') + joined(inner.stores, 's') +

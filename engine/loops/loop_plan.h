@@ -32,7 +32,7 @@ struct LoopPlan {
     int lanes = 1;
     /// So many neighbouring vectors of rows are taken in each step of the inner loops, which then read as many times
     /// more of memory that lies side by side.
-    int jam = 1;
+    int unrollJam = 1;
     /// Elements of the last row loop that one part has, a multiple of the lanes, where there are too few rows for all
     /// cores; 0: all of it.
     int64_t block = 0;

@@ -23,7 +23,7 @@ bool lanesAreThreads(const LoopPlan&, const TargetInfo& target) { return target.
 constexpr NestStep kSteps[] = {
     {"guards", splitGuards},
     {"vectorise", vectorise},
-    {"jam", jamRows},
+    {"unroll_jam", unrollAndJam},
     {"abreast", takeAbreast},
     {"reductions", lowerReductions},
     {"divisions", plainDivisions},

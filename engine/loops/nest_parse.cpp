@@ -184,8 +184,8 @@ class NestReader {
             made.lanes = count(in, 1024);
             word = in.word();
         }
-        if (word == "jam") {
-            made.jam = count(in, kMostCopies);
+        if (word == "unroll_jam") {
+            made.unrollJam = count(in, kMostCopies);
             word = in.word();
         }
         if (word == "chains") {

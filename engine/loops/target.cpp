@@ -24,8 +24,8 @@ constinit const TargetInfo kCpuTarget{
               .lineBytes = 64,
               .onlineSoftmax = false,  // an exponential for each element costs more than reading it again (rows of
                                        // 16 MiB: 26 without, 28 ms with)
-              .jam = 8,                // cache lines of a page
-              .mostJammed = 8,
+              .unrollJam = 8,          // cache lines of a page
+              .maxUnrollJam = 8,
               .chains = 4,  // as many as an operation takes cycles
               .mostChains = 8,
               .stateRegisters = 20,  // of 32
@@ -38,7 +38,8 @@ constinit const TargetInfo kCpuTarget{
               .sameCost = 0.5,
               .stridedCost = 6,
               .gatheredCost = 12},
-    .fusion = {.operations = 4000, .buffers = 48, .jammedOperations = 256, .parts = 4, .freeCost = 24, .cheapCost = 4},
+    .fusion =
+        {.operations = 4000, .buffers = 48, .unrollJamOperations = 256, .parts = 4, .freeCost = 24, .cheapCost = 4},
     .tf32 = Tf32::None,
 };
 
@@ -59,8 +60,8 @@ constinit const TargetInfo kH100Target{
               .aheadBytes = 0,  // other blocks use the memory meanwhile: rows of 4 096 take three times as long with it
               .lineBytes = 128,
               .onlineSoftmax = false,
-              .jam = 8,
-              .mostJammed = 8,
+              .unrollJam = 8,
+              .maxUnrollJam = 8,
               .chains = 4,
               .mostChains = 8,
               .stateRegisters = 20,
@@ -75,7 +76,7 @@ constinit const TargetInfo kH100Target{
               .gatheredCost = 12},
     .fusion = {.operations = 4000,
                .buffers = 48,
-               .jammedOperations = 256,
+               .unrollJamOperations = 256,
                .parts = 48,  // as many as buffers: no library copies there
                .freeCost = 24,
                .cheapCost = 4},
@@ -92,14 +93,14 @@ void TargetInfo::addTo(Hasher& hasher) const {
     for (const std::string_view function : missing) hasher.add(function);
     // Bound one by one, so that a member that is not hashed does not compile.
     const auto& [lanes, warp, narrowBytes, elementsPerPart, maxParts, rowBytes, leastAhead, aheadBytes, lineBytes,
-                 online, jam, mostJammed, chains, mostChains, stateRegisters, tile, mostKept, atomics, indexBits,
-                 direct, adjacentCost, sameCost, stridedCost, gatheredCost] = loops;
-    const auto& [operations, buffers, jammedOperations, parts, freeCost, cheapCost] = fusion;
+                 online, unrollJam, maxUnrollJam, chains, mostChains, stateRegisters, tile, mostKept, atomics,
+                 indexBits, direct, adjacentCost, sameCost, stridedCost, gatheredCost] = loops;
+    const auto& [operations, buffers, unrollJamOperations, parts, freeCost, cheapCost] = fusion;
     hasher.add(lanes).add(warp).add(narrowBytes).add(elementsPerPart).add(maxParts).add(rowBytes).add(leastAhead);
-    hasher.add(aheadBytes).add(lineBytes).add(online).add(jam).add(mostJammed).add(chains).add(mostChains);
+    hasher.add(aheadBytes).add(lineBytes).add(online).add(unrollJam).add(maxUnrollJam).add(chains).add(mostChains);
     hasher.add(stateRegisters).add(tile).add(mostKept).add(atomics).add(indexBits).add(direct);
     hasher.add(adjacentCost).add(sameCost).add(stridedCost).add(gatheredCost);
-    hasher.add(static_cast<uint64_t>(operations)).add(static_cast<uint64_t>(buffers)).add(jammedOperations);
+    hasher.add(static_cast<uint64_t>(operations)).add(static_cast<uint64_t>(buffers)).add(unrollJamOperations);
     hasher.add(static_cast<uint64_t>(parts)).add(freeCost).add(cheapCost);
     hasher.add(static_cast<int>(tf32));
 }

@@ -20,19 +20,19 @@ struct LoopTarget {
     int64_t elementsPerPart;  // what one part of a split inner loop has at least; fixed, so that bits do not depend on
                               // how many threads there are
     int maxParts;
-    int64_t rowBytes;        // rows from here on leave the cache: extra arithmetic is cheaper than reading twice
-    int64_t leastAhead;      // bytes of rows from which on ...
-    int64_t aheadBytes;      // ... and up to which the next comes into the cache while one is computed; 0: none
-    int64_t lineBytes;       // that come into the cache together
-    bool onlineSoftmax;      // whether long rows scale their sums of exponentials rather than read their elements again
-    int jam, mostJammed;     // vectors of rows that reductions take side by side, and how many a plan may ask for
-    int chains, mostChains;  // states of a reduction in registers, and how many a plan may ask for
-    int stateRegisters;      // for states, of all registers; the rest is for what goes into them
-    int tile;                // elements that a transpose reads along memory at once
-    int64_t mostKept;        // elements of a row that scratch memory may hold
-    bool atomics;            // whether threads may add to one element, in any order: CPUs give the same bits always
-    int indexBits;           // of indices, where all fit
-    bool direct;             // tiles are turned in registers; else threads hand elements to each other in shared memory
+    int64_t rowBytes;    // rows from here on leave the cache: extra arithmetic is cheaper than reading twice
+    int64_t leastAhead;  // bytes of rows from which on ...
+    int64_t aheadBytes;  // ... and up to which the next comes into the cache while one is computed; 0: none
+    int64_t lineBytes;   // that come into the cache together
+    bool onlineSoftmax;  // whether long rows scale their sums of exponentials rather than read their elements again
+    int unrollJam, maxUnrollJam;  // vectors of rows that reductions take side by side, and how many a plan may ask for
+    int chains, mostChains;       // states of a reduction in registers, and how many a plan may ask for
+    int stateRegisters;           // for states, of all registers; the rest is for what goes into them
+    int tile;                     // elements that a transpose reads along memory at once
+    int64_t mostKept;             // elements of a row that scratch memory may hold
+    bool atomics;   // whether threads may add to one element, in any order: CPUs give the same bits always
+    int indexBits;  // of indices, where all fit
+    bool direct;    // tiles are turned in registers; else threads hand elements to each other in shared memory
     // Instructions of one vector load or store: elements side by side, one element for all lanes, elements a constant
     // step apart, and an index for each lane.
     double adjacentCost, sameCost, stridedCost, gatheredCost;
@@ -41,10 +41,11 @@ struct LoopTarget {
 
 /// What one kernel may hold, and which values are computed again rather than kept.
 struct FusionLimits {
-    size_t operations;     // with more, compilers take minutes ...
-    size_t buffers;        // ... and what a call passes no longer fits into registers and caches
-    int jammedOperations;  // of jammed vectors together: more takes long to compile, and gains nothing
-    size_t parts;          // of a concatenation: kernels choose among them element by element; more are copied
+    size_t operations;        // with more, compilers take minutes ...
+    size_t buffers;           // ... and what a call passes no longer fits into registers and caches
+    int unrollJamOperations;  // of all vectors that are unrolled together: more takes long to compile, and gains
+                              // nothing
+    size_t parts;             // of a concatenation: kernels choose among them element by element; more are copied
     // In units of an addition.
     int freeCost;   // up to this a value made of constants and indices alone is computed again
     int cheapCost;  // up to this a value is computed again for each element of a loop: reading it costs as much

@@ -11,9 +11,9 @@ void splitGuards(LoopNest& nest);
 /// Loops with several lanes get vector expressions: loads and stores along the lanes by address and step, the loop's
 /// axis as a ramp. States that lanes share are vectors, joined lane by lane after the loop.
 void vectorise(LoopNest& nest);
-/// Loops over vectors of rows that are jammed run once, with as many copies of each statement side by side in the loops
-/// inside; where fewer are left, as before.
-void jamRows(LoopNest& nest);
+/// Loops over vectors of rows that are unrolled and jammed run once, with as many copies of each statement side by side
+/// in the loops inside; where fewer are left, as before.
+void unrollAndJam(LoopNest& nest);
 /// Vector loops with chains take as many vectors abreast, from as many stretches of their range, each with states of
 /// its own; what is left over goes to the first.
 void takeAbreast(LoopNest& nest);

@@ -144,7 +144,7 @@ class GpuPlansTest : public QObject {
                 ++own;
             }
         }
-        // Plans that small samples do not have: lanes side by side, jammed, parts, tiles.
+        // Plans that small samples do not have: lanes side by side, unrolled and jammed, parts, tiles.
         std::mt19937 random(1);
         const std::vector<KernelSample> samples = kernelSamples();
         const size_t before = kernels.size();

@@ -38,13 +38,13 @@ class LoopsTest : public QObject {
             << 0 << "order x0\nvectors inner 16\nloop r0 chains 4\nloop r1\nloop s0\nkeep r1\n";
         QTest::newRow("tile of a transpose") << 1 << "order x0 x1\nvectors rows 16\ntile x0 128 direct\n";
         QTest::newRow("reductions of one row share a pass") << 2 << "order x0\nvectors inner 16\nloop r0 r1 chains 4\n";
-        QTest::newRow("columns of bags") << 3 << "order x0 x1\nvectors rows 16\njam 2\nloop r0\n";
+        QTest::newRow("columns of bags") << 3 << "order x0 x1\nvectors rows 16\nunroll_jam 2\nloop r0\n";
         QTest::newRow("few long rows in parts") << 4 << "order x0\nvectors inner 16\nloop r0 r1 chains 4\nparts 32\n";
         QTest::newRow("a last loop that is short") << 5 << "order x1 x0\nvectors rows 16\n";
         QTest::newRow("a last loop that fills half a vector") << 6 << "order x0 x1\nvectors rows 16\n";
-        QTest::newRow("sums of many columns") << 7 << "order x0\nvectors rows 16\njam 8\nloop r0\nparts 4\n";
-        QTest::newRow("sums of few columns") << 8 << "order x0\nvectors rows 16\njam 2\nloop r0\nparts 16\n";
-        QTest::newRow("short sums of columns") << 9 << "order x0\nvectors rows 16\njam 4\nloop r0\n";
+        QTest::newRow("sums of many columns") << 7 << "order x0\nvectors rows 16\nunroll_jam 8\nloop r0\nparts 4\n";
+        QTest::newRow("sums of few columns") << 8 << "order x0\nvectors rows 16\nunroll_jam 2\nloop r0\nparts 16\n";
+        QTest::newRow("short sums of columns") << 9 << "order x0\nvectors rows 16\nunroll_jam 4\nloop r0\n";
         QTest::newRow("bytes") << 10 << "order x0 x1\nvectors rows 64\n";
         QTest::newRow("bytes of short rows") << 11 << "order x0 x1\nvectors rows 32\n";
         QTest::newRow("two bytes") << 12 << "order x0 x1\nvectors rows 32\n";
@@ -88,13 +88,13 @@ class LoopsTest : public QObject {
         QTest::addColumn<QString>("why");
         QTest::newRow("key")
             << "order x0\nvectros rows 16"
-            << "a plan has lines order, vectors, jam, block, loop, keep, ahead, parts, tile, indices and atomic";
+            << "a plan has lines order, vectors, unroll_jam, block, loop, keep, ahead, parts, tile, indices and atomic";
         QTest::newRow("axis") << "order x"
                               << "order lists axes: order x0 x1";
         QTest::newRow("vectors") << "vectors columns 16"
                                  << "vectors are over nothing, rows or inner: vectors rows 16";
-        QTest::newRow("jam") << "jam all"
-                             << "jam is a number of vectors: jam 4";
+        QTest::newRow("unroll_jam") << "unroll_jam all"
+                                    << "unroll_jam is a number of vectors: unroll_jam 4";
         QTest::newRow("inner loop") << "loop t0"
                                     << "an inner loop lists reductions or stores: loop r0 r1 chains 4";
         QTest::newRow("chains") << "loop r0 chains"
@@ -140,10 +140,12 @@ class LoopsTest : public QObject {
                                         << "chains are of reductions whose inner loops are vectors";
         QTest::newRow("many chains") << "order x0\nvectors inner 16\nloop r0 chains 9\nloop r1\nloop s0\n"
                                      << "an inner loop has from 1 to 8 chains";
-        QTest::newRow("jammed inner loops")
-            << "order x0\nvectors inner 16\njam 2\n" + rest << "vectors of rows are jammed into inner loops";
-        QTest::newRow("many jammed") << "order x0\nvectors rows 16\njam 9\n" + rest << "from 1 to 8 vectors are jammed";
-        QTest::newRow("none jammed") << "order x0\nvectors rows 16\njam 0\n" + rest << "from 1 to 8 vectors are jammed";
+        QTest::newRow("unroll_jam of inner loops") << "order x0\nvectors inner 16\nunroll_jam 2\n" + rest
+                                                   << "unroll_jam needs vectors of rows and inner loops";
+        QTest::newRow("many unrolled") << "order x0\nvectors rows 16\nunroll_jam 9\n" + rest
+                                       << "from 1 to 8 vectors are unrolled together";
+        QTest::newRow("none unrolled") << "order x0\nvectors rows 16\nunroll_jam 0\n" + rest
+                                       << "from 1 to 8 vectors are unrolled together";
         QTest::newRow("keep of nothing") << "order x0\nvectors inner 16\n" + rest + "keep r7\n"
                                          << "what is kept is computed by an inner loop";
         QTest::newRow("keep of parts") << "order x0\nvectors inner 16\n" + rest + "keep r1\nparts 2\n"
@@ -447,8 +449,8 @@ class LoopsTest : public QObject {
         lowerLoops(softmax(9, 40), choosePlan(softmax(9, 40), kCpuTarget), kCpuTarget, &steps);
         QStringList names;
         for (const LoopStep& step : steps) names += QString::fromStdString(step.name);
-        QCOMPARE(names,
-                 (QStringList{"build", "guards", "vectorise", "jam", "abreast", "reductions", "divisions", "share"}));
+        QCOMPARE(names, (QStringList{"build", "guards", "vectorise", "unroll_jam", "abreast", "reductions", "divisions",
+                                     "share"}));
         QVERIFY(steps[0].text.find("update sum t2 with") != std::string::npos);
         QVERIFY(steps[2].text.find("vector 16 for x3 in 0 .. 40:") != std::string::npos);
         QVERIFY(steps[5].text.find("update") == std::string::npos);

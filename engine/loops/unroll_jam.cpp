@@ -6,11 +6,11 @@
 namespace cutaway {
 namespace {
 
-Expr makeJammed(ExprKind kind, const Expr& a, const Expr& b) { return Expr::make(kind, {a, b}); }
+Expr makeUnrolled(ExprKind kind, const Expr& a, const Expr& b) { return Expr::make(kind, {a, b}); }
 
-class Jam {
+class UnrollAndJam {
   public:
-    explicit Jam(LoopNest& nest) : m_nest(&nest) { run(nest.body); }
+    explicit UnrollAndJam(LoopNest& nest) : m_nest(&nest) { run(nest.body); }
 
   private:
     void run(Body& body) {
@@ -18,7 +18,7 @@ class Jam {
         for (Stmt& stmt : body) {
             if (auto* branch = std::get_if<If>(&stmt.node)) run(branch->body);
             auto* loop = std::get_if<For>(&stmt.node);
-            if (loop && loop->jam > 1) {
+            if (loop && loop->unrollJam > 1) {
                 split(std::move(*loop), result);
                 continue;
             }
@@ -30,36 +30,36 @@ class Jam {
 
     /// All vectors of the loop at once where it has as many, else one after the other.
     void split(For loop, Body& body) {
-        const int jam = std::exchange(loop.jam, 1);
-        const Expr elements = Expr::integer(int64_t{jam} * loop.lanes);
-        const Expr length = makeJammed(ExprKind::Sub, loop.to, loop.from);
+        const int unrollJam = std::exchange(loop.unrollJam, 1);
+        const Expr elements = Expr::integer(int64_t{unrollJam} * loop.lanes);
+        const Expr length = makeUnrolled(ExprKind::Sub, loop.to, loop.from);
         For all = loop;
-        all.to = makeJammed(ExprKind::Add, loop.from, Expr::integer(loop.lanes));
+        all.to = makeUnrolled(ExprKind::Add, loop.from, Expr::integer(loop.lanes));
         all.whole = true;
         m_axis = loop.axis;
         m_lanes = loop.lanes;
-        m_own.assign(static_cast<size_t>(jam), {});
-        all.body = jammed(loop.body);
+        m_own.assign(static_cast<size_t>(unrollJam), {});
+        all.body = unrolled(loop.body);
         if (length == elements) {
             body.push_back({std::move(all)});
             return;
         }
-        If enough{makeJammed(ExprKind::Eq, length, elements), {}},
-            fewer{makeJammed(ExprKind::Ne, length, elements), {}};
+        If enough{makeUnrolled(ExprKind::Eq, length, elements), {}},
+            fewer{makeUnrolled(ExprKind::Ne, length, elements), {}};
         enough.body.push_back({std::move(all)});
         fewer.body.push_back({std::move(loop)});
         body.push_back({std::move(enough)});
         body.push_back({std::move(fewer)});
     }
-    Body jammed(const Body& body) {
+    Body unrolled(const Body& body) {
         Body result;
         for (const Stmt& stmt : body) {
             if (const auto* loop = std::get_if<For>(&stmt.node)) {
                 For own = *loop;  // bounds are the same for all lanes, so for all vectors
-                own.body = jammed(loop->body);
+                own.body = unrolled(loop->body);
                 result.push_back({std::move(own)});
             } else if (const auto* branch = std::get_if<If>(&stmt.node)) {
-                result.push_back({If{branch->condition, jammed(branch->body)}});
+                result.push_back({If{branch->condition, unrolled(branch->body)}});
             } else {
                 for (size_t k = 0; k < m_own.size(); ++k) result.push_back(copy(stmt, k));
             }
@@ -96,6 +96,6 @@ class Jam {
 
 }  // namespace
 
-void jamRows(LoopNest& nest) { Jam run(nest); }
+void unrollAndJam(LoopNest& nest) { UnrollAndJam run(nest); }
 
 }  // namespace cutaway
