@@ -68,7 +68,7 @@ class NestBuilder {
     }
     void computeInner(const InnerLoop& inner) {
         const std::vector<Expr> reductions = reductionsOfInner(inner);
-        const std::vector<States> states = accumulate(reductions, std::nullopt, inner.chains, isAhead(inner));
+        const std::vector<States> states = accumulate(reductions, std::nullopt, inner.accumulators, isAhead(inner));
         for (size_t i = 0; i < reductions.size(); ++i) conclude(reductions[i], states[i]);
     }
     std::vector<Expr> reductionsOfInner(const InnerLoop& inner) const {
@@ -80,9 +80,10 @@ class NestBuilder {
         // Called for its effect: computes, before the loops, reductions that are in no inner loop and so do not vary in
         // them.
         for (const int s : inner.stores) ready(m_kernel->stores[static_cast<size_t>(s)].value);
-        loops(m_kernel->stores[static_cast<size_t>(inner.stores[0])].inner, range, inner.chains, isAhead(inner), [&] {
-            for (const int s : inner.stores) store(m_kernel->stores[static_cast<size_t>(s)]);
-        });
+        loops(m_kernel->stores[static_cast<size_t>(inner.stores[0])].inner, range, inner.accumulators, isAhead(inner),
+              [&] {
+                  for (const int s : inner.stores) store(m_kernel->stores[static_cast<size_t>(s)]);
+              });
     }
     void store(const KernelStore& own) {
         const StoreHow adding = m_plan->atomic ? StoreHow::Atomic : StoreHow::Adds;
@@ -92,13 +93,14 @@ class NestBuilder {
     using States = std::vector<int>;  // the variables of one reduction
     /// Emits the loops (equal for all) that compute these reductions, over `range` of the first. Returns their states.
     std::vector<States> accumulate(const std::vector<Expr>& reductions,
-                                   const std::optional<std::pair<Expr, Expr>>& range, int chains, bool ahead = false) {
+                                   const std::optional<std::pair<Expr, Expr>>& range, int accumulators,
+                                   bool ahead = false) {
         for (const Expr& r : reductions)
             for (const Expr& operand : r->operands) ready(operand);
         std::vector<States> states;
         for (const Expr& r : reductions) states.push_back(allocate(r));
         const std::vector<Loop> own = reduceLoops(reductions[0]);
-        loops(own, range, chains, ahead, [&] {
+        loops(own, range, accumulators, ahead, [&] {
             for (size_t i = 0; i < reductions.size(); ++i) {
                 const Expr& r = reductions[i];
                 const Expr element = ready(r->operands[0]);
@@ -148,8 +150,8 @@ class NestBuilder {
         return at;
     }
     template <class Inside>
-    void loops(const std::vector<Loop>& own, const std::optional<std::pair<Expr, Expr>>& range, int chains, bool ahead,
-               Inside&& inside) {
+    void loops(const std::vector<Loop>& own, const std::optional<std::pair<Expr, Expr>>& range, int accumulators,
+               bool ahead, Inside&& inside) {
         std::vector<For> fors;
         for (size_t i = 0; i < own.size(); ++i) {
             const bool vector = m_plan->vectors == VectorOver::Inner && i + 1 == own.size();
@@ -160,7 +162,7 @@ class NestBuilder {
                             vector ? m_plan->lanes : 1,
                             Map::Serial,
                             {},
-                            vector ? chains : 1});
+                            vector ? accumulators : 1});
         }
         for (const For& loop : fors) open({loop.axis});
         const auto outside = m_kept;
@@ -430,7 +432,7 @@ class KernelBuilder {
     }
     void statesOfPart(NestBuilder& builder, const InnerLoop& inner, int part, const std::pair<Expr, Expr>& range) {
         const std::vector<Expr> reductions = builder.reductionsOfInner(inner);
-        const auto states = builder.accumulate(reductions, range, inner.chains);
+        const auto states = builder.accumulate(reductions, range, inner.accumulators);
         for (size_t i = 0; i < reductions.size(); ++i) {
             std::vector<int> buffers;
             for (const int state : states[i]) {

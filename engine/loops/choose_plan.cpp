@@ -40,9 +40,9 @@ class Planner {
         chooseAtomic();
         chooseParts();
         limitUnrollJam();
-        chooseChains();
+        chooseAccumulators();
         chooseKeeps();
-        alignChains();
+        alignAccumulators();
         chooseTile();
         chooseFlat();
         chooseLanes();
@@ -308,25 +308,25 @@ class Planner {
         m_plan.unrollJam = std::max(count, 1);
     }
 
-    // ---- chains
+    // ---- accumulators
     bool computesLong(const InnerLoop& inner) const {
         return std::any_of(inner.reductions.begin(), inner.reductions.end(),
                            [&](int r) { return costsMuch(m_reductions[static_cast<size_t>(r)]->operands[0]); });
     }
-    void chooseChains() {
-        if (m_plan.vectors != VectorOver::Inner || m_target.chains < 2) return;
+    void chooseAccumulators() {
+        if (m_plan.vectors != VectorOver::Inner || m_target.accumulators < 2) return;
         for (InnerLoop& inner : m_plan.inner) {
-            if (m_target.warp > 0) inner.chains = neighboursOf(inner, m_plan, *m_kernel, *m_info);
+            if (m_target.warp > 0) inner.accumulators = neighboursOf(inner, m_plan, *m_kernel, *m_info);
             if (m_target.warp > 0 || inner.reductions.empty()) continue;
             bool waits = false;
             for (const int r : inner.reductions) waits |= reducerOf(m_reductions[static_cast<size_t>(r)]).waits;
             const int64_t length = loopsOf(inner, *m_kernel, m_reductions).back().size.asInt().value_or(1 << 20);
-            const bool few = length / m_plan.parts < 2 * m_target.chains * m_plan.lanes;
-            const int chains =
-                std::min(m_target.chains, m_target.stateRegisters / registersOf(inner, m_reductions, *m_info));
-            if (!waits || computesLong(inner) || few || chains < 2) continue;
-            inner.chains = chains;
-            m_plan.why.push_back("chains: a step of r" + std::to_string(inner.reductions[0]) +
+            const bool few = length / m_plan.parts < 2 * m_target.accumulators * m_plan.lanes;
+            const int accumulators =
+                std::min(m_target.accumulators, m_target.stateRegisters / registersOf(inner, m_reductions, *m_info));
+            if (!waits || computesLong(inner) || few || accumulators < 2) continue;
+            inner.accumulators = accumulators;
+            m_plan.why.push_back("accumulators: a step of r" + std::to_string(inner.reductions[0]) +
                                  " waits for the one before: the reduction is latency-bound");
         }
     }
@@ -363,11 +363,11 @@ class Planner {
             }
     }
     /// A thread reads what it has kept itself, so that inner loops have their elements in one order.
-    void alignChains() {
+    void alignAccumulators() {
         if (m_plan.keeps.empty() || m_target.warp == 0) return;
-        const auto fewer = [](const InnerLoop& a, const InnerLoop& b) { return a.chains < b.chains; };
-        const int least = std::min_element(m_plan.inner.begin(), m_plan.inner.end(), fewer)->chains;
-        for (InnerLoop& inner : m_plan.inner) inner.chains = least;
+        const auto fewer = [](const InnerLoop& a, const InnerLoop& b) { return a.accumulators < b.accumulators; };
+        const int least = std::min_element(m_plan.inner.begin(), m_plan.inner.end(), fewer)->accumulators;
+        for (InnerLoop& inner : m_plan.inner) inner.accumulators = least;
     }
 
     // ---- tiles

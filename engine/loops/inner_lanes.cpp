@@ -75,7 +75,7 @@ int neighboursOf(const InnerLoop& inner, const LoopPlan& plan, const Kernel& ker
     });
     if (!beside) return 1;
     const int64_t length = last.size.asInt().value_or(1 << 20) / plan.parts;
-    int count = std::clamp(kBytesOfThread / narrowest, 1, target.loops.mostChains);
+    int count = std::clamp(kBytesOfThread / narrowest, 1, target.loops.maxAccumulators);
     while (count > 1 &&
            (length < int64_t{count} * plan.lanes || count * operations > target.fusion.unrollJamOperations ||
             count * registersOf(inner, reductions, target) > target.loops.stateRegisters))

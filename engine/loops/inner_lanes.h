@@ -25,8 +25,8 @@ std::string whyFlat(const LoopPlan& plan, const Kernel& kernel, const TargetInfo
 /// How many steps of the loop over parts a block of threads takes at once, each by lanes of its own that are a warp or
 /// less of one, or by a single thread without vectors. 1 where lanes are the whole block, and on CPUs.
 int groupsOf(const LoopPlan& plan, const TargetInfo& target);
-/// Elements side by side that each thread of an inner loop takes in one step (InnerLoop::chains): as many as it reads
-/// at once.
+/// Elements side by side that each thread of an inner loop takes in one step (InnerLoop::accumulators): as many as it
+/// reads at once.
 int neighboursOf(const InnerLoop& inner, const LoopPlan& plan, const Kernel& kernel, const TargetInfo& target);
 
 }  // namespace cutaway

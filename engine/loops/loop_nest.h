@@ -37,9 +37,9 @@ struct For {
     int lanes = 1;
     Map map = Map::Serial;
     Body body;
-    int chains = 1;  // of states that its vectors go to in turn, so that none waits for the one before; until abreast
-    bool whole = false;  // its last vector has all lanes
-    int unrollJam = 1;   // its vectors that go through the loops inside together; until unrollAndJam
+    int accumulators = 1;  // states that its vectors go to in turn, so that none waits; until splitAccumulators
+    bool whole = false;    // its last vector has all lanes
+    int unrollJam = 1;     // its vectors that go through the loops inside together; until unrollAndJam
 };
 struct If {
     Expr condition;  // Bool, one lane

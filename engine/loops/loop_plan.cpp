@@ -190,11 +190,11 @@ class Checker {
                 if (s < 0 || static_cast<size_t>(s) >= m_kernel->stores.size() || !stores.insert(s).second)
                     return "inner loops name each store with inner loops once";
             if (!loopsAreEqual(inner)) return "what shares an inner loop has equal loops";
-            if (inner.chains < 1 || inner.chains > m_target.mostChains)
-                return "an inner loop has from 1 to " + std::to_string(m_target.mostChains) + " chains";
-            if (inner.chains > 1 &&
+            if (inner.accumulators < 1 || inner.accumulators > m_target.maxAccumulators)
+                return "an inner loop has from 1 to " + std::to_string(m_target.maxAccumulators) + " accumulators";
+            if (inner.accumulators > 1 &&
                 ((inner.reductions.empty() && m_target.warp == 0) || m_plan->vectors != VectorOver::Inner))
-                return "chains are of reductions whose inner loops are vectors";
+                return "accumulators need a reduction whose inner loop is a vector loop";
         }
         for (size_t s = 0; s < m_kernel->stores.size(); ++s)
             if (m_kernel->stores[s].inner.empty() == stores.contains(static_cast<int>(s)))
@@ -253,8 +253,8 @@ class Checker {
             if (m_plan->vectors == VectorOver::Rows || m_plan->parts > 1)
                 return "rows are kept where one thread goes through one row at a time";
             for (const InnerLoop& inner : m_plan->inner)
-                if (m_target.warp > 0 && inner.chains != m_plan->inner[0].chains)
-                    return "threads keep elements for themselves: inner loops have as many chains as each other";
+                if (m_target.warp > 0 && inner.accumulators != m_plan->inner[0].accumulators)
+                    return "threads keep elements for themselves: inner loops have equally many accumulators";
         }
         return {};
     }
@@ -314,6 +314,7 @@ constexpr std::pair<std::string_view, std::string_view> kOldWords[] = {
     {"walk", "loop"},
     {"walks", "inner"},
     {"jam", "unroll_jam"},
+    {"chains", "accumulators"},
 };
 std::string_view today(std::string_view word) {
     const auto* const found =
@@ -359,11 +360,11 @@ std::string readLine(const std::vector<std::string_view>& words, LoopPlan& plan)
         InnerLoop inner;
         for (size_t i = 1; i < words.size(); ++i) {
             const auto r = lettered(words[i], 'r'), s = lettered(words[i], 's');
-            if (words[i] == "chains" && number(i + 1) && i + 2 == words.size()) {
-                inner.chains = *number(i + 1);
+            if (words[i] == "accumulators" && number(i + 1) && i + 2 == words.size()) {
+                inner.accumulators = *number(i + 1);
                 break;
             }
-            if (!r && !s) return "an inner loop lists reductions or stores: loop r0 r1 chains 4";
+            if (!r && !s) return "an inner loop lists reductions or stores: loop r0 r1 accumulators 4";
             (r ? inner.reductions : inner.stores).push_back(r ? *r : *s);
         }
         plan.inner.push_back(std::move(inner));
@@ -421,7 +422,7 @@ std::string text(const LoopPlan& plan) {
     if (plan.block > 0) all += "block " + std::to_string(plan.block) + "\n";
     for (const InnerLoop& inner : plan.inner)
         all += "loop" + joined(inner.reductions, 'r') + joined(inner.stores, 's') +
-               (inner.chains > 1 ? " chains " + std::to_string(inner.chains) : "") + "\n";
+               (inner.accumulators > 1 ? " accumulators " + std::to_string(inner.accumulators) : "") + "\n";
     for (const int r : plan.keeps) all += "keep r" + std::to_string(r) + "\n";
     if (plan.ahead >= 0) all += "ahead " + std::to_string(plan.ahead) + "\n";
     if (plan.parts > 1) all += "parts " + std::to_string(plan.parts) + "\n";

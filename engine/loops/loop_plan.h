@@ -15,7 +15,7 @@ namespace cutaway {
 struct InnerLoop {
     std::vector<int> reductions;  // numbers in reductionsOf(kernel)
     std::vector<int> stores;      // numbers in kernel.stores; an inner loop has the one or the other
-    int chains = 1;               // states of each reduction, which vectors go to in turn: one alone waits for itself;
+    int accumulators = 1;         // states of each reduction, which vectors go to in turn: one alone waits for itself;
                                   // where lanes are threads, neighbours in memory that each has, in stores too
     bool operator==(const InnerLoop&) const = default;
 };

@@ -24,7 +24,7 @@ constexpr NestStep kSteps[] = {
     {"guards", splitGuards},
     {"vectorise", vectorise},
     {"unroll_jam", unrollAndJam},
-    {"abreast", takeAbreast},
+    {"accumulators", splitAccumulators},
     {"reductions", lowerReductions},
     {"divisions", plainDivisions},
     {"indices", narrowIndices, hasNarrowIndices},

@@ -188,8 +188,8 @@ class NestReader {
             made.unrollJam = count(in, kMostCopies);
             word = in.word();
         }
-        if (word == "chains") {
-            made.chains = count(in, kMostCopies);
+        if (word == "accumulators") {
+            made.accumulators = count(in, kMostCopies);
             word = in.word();
         }
         if (word == "whole") {

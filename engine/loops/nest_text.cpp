@@ -76,11 +76,12 @@ class Writer {
         }
     }
     void on(For& loop, int depth) {
-        const std::string how = std::string(loop.map == Map::Parts ? "parts " : "") +
-                                (loop.lanes > 1 ? "vector " + std::to_string(loop.lanes) + " " : "") +
-                                (loop.unrollJam > 1 ? "unroll_jam " + std::to_string(loop.unrollJam) + " " : "") +
-                                (loop.chains > 1 ? "chains " + std::to_string(loop.chains) + " " : "") +
-                                (loop.whole ? "whole " : "");
+        const std::string how =
+            std::string(loop.map == Map::Parts ? "parts " : "") +
+            (loop.lanes > 1 ? "vector " + std::to_string(loop.lanes) + " " : "") +
+            (loop.unrollJam > 1 ? "unroll_jam " + std::to_string(loop.unrollJam) + " " : "") +
+            (loop.accumulators > 1 ? "accumulators " + std::to_string(loop.accumulators) + " " : "") +
+            (loop.whole ? "whole " : "");
         line(depth, how + "for " + x(loop.axis) + " in " + shown(loop.from) + " .. " + shown(loop.to) + ":");
         body(loop.body, depth + 1);
     }

@@ -26,8 +26,8 @@ constinit const TargetInfo kCpuTarget{
                                        // 16 MiB: 26 without, 28 ms with)
               .unrollJam = 8,          // cache lines of a page
               .maxUnrollJam = 8,
-              .chains = 4,  // as many as an operation takes cycles
-              .mostChains = 8,
+              .accumulators = 4,  // as many as an operation takes cycles
+              .maxAccumulators = 8,
               .stateRegisters = 20,  // of 32
               .tile = 128,           // some cache lines of each page
               .mostKept = 8192,      // more would not stay in the cache
@@ -62,8 +62,8 @@ constinit const TargetInfo kH100Target{
               .onlineSoftmax = false,
               .unrollJam = 8,
               .maxUnrollJam = 8,
-              .chains = 4,
-              .mostChains = 8,
+              .accumulators = 4,
+              .maxAccumulators = 8,
               .stateRegisters = 20,
               .tile = 32,
               .mostKept = 4096,  // of 8 bytes 32 KiB, beside what lanes join their states in
@@ -93,11 +93,17 @@ void TargetInfo::addTo(Hasher& hasher) const {
     for (const std::string_view function : missing) hasher.add(function);
     // Bound one by one, so that a member that is not hashed does not compile.
     const auto& [lanes, warp, narrowBytes, elementsPerPart, maxParts, rowBytes, leastAhead, aheadBytes, lineBytes,
-                 online, unrollJam, maxUnrollJam, chains, mostChains, stateRegisters, tile, mostKept, atomics,
-                 indexBits, direct, adjacentCost, sameCost, stridedCost, gatheredCost] = loops;
+                 online, unrollJam, maxUnrollJam, accumulators, maxAccumulators, stateRegisters, tile, mostKept,
+                 atomics, indexBits, direct, adjacentCost, sameCost, stridedCost, gatheredCost] = loops;
     const auto& [operations, buffers, unrollJamOperations, parts, freeCost, cheapCost] = fusion;
     hasher.add(lanes).add(warp).add(narrowBytes).add(elementsPerPart).add(maxParts).add(rowBytes).add(leastAhead);
-    hasher.add(aheadBytes).add(lineBytes).add(online).add(unrollJam).add(maxUnrollJam).add(chains).add(mostChains);
+    hasher.add(aheadBytes)
+        .add(lineBytes)
+        .add(online)
+        .add(unrollJam)
+        .add(maxUnrollJam)
+        .add(accumulators)
+        .add(maxAccumulators);
     hasher.add(stateRegisters).add(tile).add(mostKept).add(atomics).add(indexBits).add(direct);
     hasher.add(adjacentCost).add(sameCost).add(stridedCost).add(gatheredCost);
     hasher.add(static_cast<uint64_t>(operations)).add(static_cast<uint64_t>(buffers)).add(unrollJamOperations);

@@ -26,10 +26,10 @@ struct LoopTarget {
     int64_t lineBytes;   // that come into the cache together
     bool onlineSoftmax;  // whether long rows scale their sums of exponentials rather than read their elements again
     int unrollJam, maxUnrollJam;  // vectors of rows that reductions take side by side, and how many a plan may ask for
-    int chains, mostChains;       // states of a reduction in registers, and how many a plan may ask for
-    int stateRegisters;           // for states, of all registers; the rest is for what goes into them
-    int tile;                     // elements that a transpose reads along memory at once
-    int64_t mostKept;             // elements of a row that scratch memory may hold
+    int accumulators, maxAccumulators;  // states of a reduction in registers, and how many a plan may ask for
+    int stateRegisters;                 // for states, of all registers; the rest is for what goes into them
+    int tile;                           // elements that a transpose reads along memory at once
+    int64_t mostKept;                   // elements of a row that scratch memory may hold
     bool atomics;   // whether threads may add to one element, in any order: CPUs give the same bits always
     int indexBits;  // of indices, where all fit
     bool direct;    // tiles are turned in registers; else threads hand elements to each other in shared memory

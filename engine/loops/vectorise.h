@@ -14,9 +14,9 @@ void vectorise(LoopNest& nest);
 /// Loops over vectors of rows that are unrolled and jammed run once, with as many copies of each statement side by side
 /// in the loops inside; where fewer are left, as before.
 void unrollAndJam(LoopNest& nest);
-/// Vector loops with chains take as many vectors abreast, from as many stretches of their range, each with states of
-/// its own; what is left over goes to the first.
-void takeAbreast(LoopNest& nest);
+/// Vector loops with accumulators take as many vectors at once, from as many stretches of their range, each with states
+/// of its own; what is left over goes to the first.
+void splitAccumulators(LoopNest& nest);
 /// Alloc, Update and Merge by the rows of the reducers' table.
 void lowerReductions(LoopNest& nest);
 /// Divisions of what is never negative by a positive number need no care for signs: Call "quotient", "remainder".

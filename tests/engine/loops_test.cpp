@@ -35,11 +35,13 @@ class LoopsTest : public QObject {
         QTest::addColumn<int>("which");
         QTest::addColumn<QString>("plan");
         QTest::newRow("one pass for each, along rows")
-            << 0 << "order x0\nvectors inner 16\nloop r0 chains 4\nloop r1\nloop s0\nkeep r1\n";
+            << 0 << "order x0\nvectors inner 16\nloop r0 accumulators 4\nloop r1\nloop s0\nkeep r1\n";
         QTest::newRow("tile of a transpose") << 1 << "order x0 x1\nvectors rows 16\ntile x0 128 direct\n";
-        QTest::newRow("reductions of one row share a pass") << 2 << "order x0\nvectors inner 16\nloop r0 r1 chains 4\n";
+        QTest::newRow("reductions of one row share a pass")
+            << 2 << "order x0\nvectors inner 16\nloop r0 r1 accumulators 4\n";
         QTest::newRow("columns of bags") << 3 << "order x0 x1\nvectors rows 16\nunroll_jam 2\nloop r0\n";
-        QTest::newRow("few long rows in parts") << 4 << "order x0\nvectors inner 16\nloop r0 r1 chains 4\nparts 32\n";
+        QTest::newRow("few long rows in parts")
+            << 4 << "order x0\nvectors inner 16\nloop r0 r1 accumulators 4\nparts 32\n";
         QTest::newRow("a last loop that is short") << 5 << "order x1 x0\nvectors rows 16\n";
         QTest::newRow("a last loop that fills half a vector") << 6 << "order x0 x1\nvectors rows 16\n";
         QTest::newRow("sums of many columns") << 7 << "order x0\nvectors rows 16\nunroll_jam 8\nloop r0\nparts 4\n";
@@ -96,9 +98,9 @@ class LoopsTest : public QObject {
         QTest::newRow("unroll_jam") << "unroll_jam all"
                                     << "unroll_jam is a number of vectors: unroll_jam 4";
         QTest::newRow("inner loop") << "loop t0"
-                                    << "an inner loop lists reductions or stores: loop r0 r1 chains 4";
-        QTest::newRow("chains") << "loop r0 chains"
-                                << "an inner loop lists reductions or stores: loop r0 r1 chains 4";
+                                    << "an inner loop lists reductions or stores: loop r0 r1 accumulators 4";
+        QTest::newRow("accumulators") << "loop r0 accumulators"
+                                      << "an inner loop lists reductions or stores: loop r0 r1 accumulators 4";
         QTest::newRow("parts") << "parts many"
                                << "parts is a number: parts 8";
         QTest::newRow("indices") << "indices narrow"
@@ -134,12 +136,13 @@ class LoopsTest : public QObject {
                                << "inner loops name each reduction of the kernel at most once";
         QTest::newRow("different loops") << "order x0\nvectors inner 16\nloop r0 r1\nloop s0\n"
                                          << "what shares an inner loop has equal loops";
-        QTest::newRow("chains of stores") << "order x0\nvectors inner 16\nloop r0\nloop r1\nloop s0 chains 2\n"
-                                          << "chains are of reductions whose inner loops are vectors";
-        QTest::newRow("chains of rows") << "order x0\nvectors rows 16\nloop r0 chains 2\nloop r1\nloop s0\n"
-                                        << "chains are of reductions whose inner loops are vectors";
-        QTest::newRow("many chains") << "order x0\nvectors inner 16\nloop r0 chains 9\nloop r1\nloop s0\n"
-                                     << "an inner loop has from 1 to 8 chains";
+        QTest::newRow("accumulators of stores")
+            << "order x0\nvectors inner 16\nloop r0\nloop r1\nloop s0 accumulators 2\n"
+            << "accumulators need a reduction whose inner loop is a vector loop";
+        QTest::newRow("accumulators of rows") << "order x0\nvectors rows 16\nloop r0 accumulators 2\nloop r1\nloop s0\n"
+                                              << "accumulators need a reduction whose inner loop is a vector loop";
+        QTest::newRow("many accumulators") << "order x0\nvectors inner 16\nloop r0 accumulators 9\nloop r1\nloop s0\n"
+                                           << "an inner loop has from 1 to 8 accumulators";
         QTest::newRow("unroll_jam of inner loops") << "order x0\nvectors inner 16\nunroll_jam 2\n" + rest
                                                    << "unroll_jam needs vectors of rows and inner loops";
         QTest::newRow("many unrolled") << "order x0\nvectors rows 16\nunroll_jam 9\n" + rest
@@ -449,8 +452,8 @@ class LoopsTest : public QObject {
         lowerLoops(softmax(9, 40), choosePlan(softmax(9, 40), kCpuTarget), kCpuTarget, &steps);
         QStringList names;
         for (const LoopStep& step : steps) names += QString::fromStdString(step.name);
-        QCOMPARE(names, (QStringList{"build", "guards", "vectorise", "unroll_jam", "abreast", "reductions", "divisions",
-                                     "share"}));
+        QCOMPARE(names, (QStringList{"build", "guards", "vectorise", "unroll_jam", "accumulators", "reductions",
+                                     "divisions", "share"}));
         QVERIFY(steps[0].text.find("update sum t2 with") != std::string::npos);
         QVERIFY(steps[2].text.find("vector 16 for x3 in 0 .. 40:") != std::string::npos);
         QVERIFY(steps[5].text.find("update") == std::string::npos);

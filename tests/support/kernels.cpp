@@ -276,9 +276,9 @@ LoopPlan randomPlan(const Kernel& kernel, std::mt19937& random, const TargetInfo
         plan.inner = singles;
     }
     for (InnerLoop& inner : plan.inner)
-        inner.chains = random() % 2 || (inner.reductions.empty() && target.loops.warp == 0)
-                           ? 1
-                           : static_cast<int>(1 + random() % 5);
+        inner.accumulators = random() % 2 || (inner.reductions.empty() && target.loops.warp == 0)
+                                 ? 1
+                                 : static_cast<int>(1 + random() % 5);
     return plan;
 }
 

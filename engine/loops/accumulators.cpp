@@ -8,17 +8,17 @@
 namespace cutaway {
 namespace {
 
-Expr makeAbreast(ExprKind kind, const Expr& a, const Expr& b) { return Expr::make(kind, {a, b}); }
+Expr makeIndex(ExprKind kind, const Expr& a, const Expr& b) { return Expr::make(kind, {a, b}); }
 
-class Abreast {
+class Accumulators {
   public:
-    explicit Abreast(LoopNest& nest) : m_nest(&nest) {
+    explicit Accumulators(LoopNest& nest) : m_nest(&nest) {
         find(nest.body);
         run(nest.body);
     }
 
   private:
-    /// The states that loops with chains step. Loops with others inside have none: a copy is of statements alone.
+    /// The states that loops with accumulators step. Loops with others inside have none: a copy is of statements alone.
     void find(Body& body) {
         for (Stmt& stmt : body) {
             if (auto* branch = std::get_if<If>(&stmt.node)) find(branch->body);
@@ -26,10 +26,12 @@ class Abreast {
             if (loop == nullptr) continue;
             find(loop->body);
             for (const Stmt& inner : loop->body)
-                if (std::holds_alternative<For>(inner.node) || std::holds_alternative<If>(inner.node)) loop->chains = 1;
-            if (loop->chains == 1) continue;
+                if (std::holds_alternative<For>(inner.node) || std::holds_alternative<If>(inner.node))
+                    loop->accumulators = 1;
+            if (loop->accumulators == 1) continue;
             for (const Stmt& inner : loop->body)
-                if (const auto* update = std::get_if<Update>(&inner.node)) m_chains[update->states[0]] = loop->chains;
+                if (const auto* update = std::get_if<Update>(&inner.node))
+                    m_counts[update->states[0]] = loop->accumulators;
         }
     }
 
@@ -37,33 +39,33 @@ class Abreast {
         Body result;
         std::vector<Alloc> allocs;  // of this body, whose states have copies
         for (Stmt& stmt : body) {
-            if (const auto* alloc = std::get_if<Alloc>(&stmt.node); alloc && m_chains.contains(alloc->states[0])) {
+            if (const auto* alloc = std::get_if<Alloc>(&stmt.node); alloc && m_counts.contains(alloc->states[0])) {
                 allocs.push_back(*alloc);
                 addStates(*alloc, result);
                 continue;
             }
-            // Lanes are joined when all chains are in the first.
+            // Lanes are joined when all accumulators are in the first.
             if (const auto* let = std::get_if<Let>(&stmt.node); let && let->value->kind == ExprKind::Call &&
                                                                 let->value->name.starts_with("lanes_") &&
                                                                 !allocs.empty()) {
-                for (const Alloc& alloc : allocs) joinChains(alloc, result);
+                for (const Alloc& alloc : allocs) joinAccumulators(alloc, result);
                 allocs.clear();
             }
             if (auto* branch = std::get_if<If>(&stmt.node)) run(branch->body);
             auto* loop = std::get_if<For>(&stmt.node);
-            if (loop && loop->chains > 1) {
+            if (loop && loop->accumulators > 1) {
                 split(std::move(*loop), result);
                 continue;
             }
             if (loop) run(loop->body);
             result.push_back(std::move(stmt));
         }
-        CT_CHECK(allocs.empty(), "lanes are joined behind the loops whose states have chains");
+        CT_CHECK(allocs.empty(), "lanes are joined behind the loops whose states have accumulators");
         body = std::move(result);
     }
     void addStates(const Alloc& alloc, Body& body) {
         body.push_back({alloc});
-        for (int chain = 1; chain < m_chains.at(alloc.states[0]); ++chain) {
+        for (int chain = 1; chain < m_counts.at(alloc.states[0]); ++chain) {
             Alloc own = alloc;
             for (int& state : own.states) {
                 const NestVar type = m_nest->vars[static_cast<size_t>(state)];
@@ -73,8 +75,8 @@ class Abreast {
             body.push_back({std::move(own)});
         }
     }
-    void joinChains(const Alloc& alloc, Body& body) {
-        for (int chain = 1; chain < m_chains.at(alloc.states[0]); ++chain) {
+    void joinAccumulators(const Alloc& alloc, Body& body) {
+        for (int chain = 1; chain < m_counts.at(alloc.states[0]); ++chain) {
             Merge merge{alloc.reducer, alloc.states, {}};
             for (const int state : alloc.states) merge.with.push_back(m_nest->var(m_states.at({state, chain})));
             body.push_back({std::move(merge)});
@@ -83,34 +85,34 @@ class Abreast {
 
     /// The stretches in one loop, and what is left of the range in another.
     void split(For loop, Body& body) {
-        const int64_t chains = std::exchange(loop.chains, 1), step = chains * loop.lanes;
-        m_apart = chains;
+        const int64_t accumulators = std::exchange(loop.accumulators, 1), step = accumulators * loop.lanes;
+        m_apart = accumulators;
         const auto from = loop.from.asInt(), to = loop.to.asInt();
         if (from && to && *to - *from < step) {
             body.push_back({std::move(loop)});
             return;
         }
-        const Expr length = makeAbreast(ExprKind::Max, makeAbreast(ExprKind::Sub, loop.to, loop.from), number(0));
+        const Expr length = makeIndex(ExprKind::Max, makeIndex(ExprKind::Sub, loop.to, loop.from), number(0));
         const Expr stretch =
-            makeAbreast(ExprKind::Mul, makeAbreast(ExprKind::FloorDiv, length, number(step)), number(loop.lanes));
+            makeIndex(ExprKind::Mul, makeIndex(ExprKind::FloorDiv, length, number(step)), number(loop.lanes));
         const bool neighbours = m_nest->warp > 0;  // a thread reads them at once
-        For abreast = loop;
-        if (neighbours) abreast.from = number(0);
-        abreast.to = makeAbreast(ExprKind::Add, abreast.from, stretch);
-        abreast.whole = true;
-        abreast.body.clear();
-        for (int chain = 0; chain < chains; ++chain) {
+        For unrolled = loop;
+        if (neighbours) unrolled.from = number(0);
+        unrolled.to = makeIndex(ExprKind::Add, unrolled.from, stretch);
+        unrolled.whole = true;
+        unrolled.body.clear();
+        for (int chain = 0; chain < accumulators; ++chain) {
             std::map<int, int> vars;
-            const Expr further = makeAbreast(ExprKind::Mul, stretch, number(chain));
-            const Expr first = makeAbreast(ExprKind::Add, loop.from, number(chain));
-            appendCopy(loop, chain, vars, abreast.body, [&](const Expr& e) {
-                return neighbours ? neighbour(e, loop.axis, chains, first, vars)
+            const Expr further = makeIndex(ExprKind::Mul, stretch, number(chain));
+            const Expr first = makeIndex(ExprKind::Add, loop.from, number(chain));
+            appendCopy(loop, chain, vars, unrolled.body, [&](const Expr& e) {
+                return neighbours ? neighbour(e, loop.axis, accumulators, first, vars)
                                   : movedAlong(e, loop.axis, further, vars);
             });
         }
-        body.push_back({std::move(abreast)});
+        body.push_back({std::move(unrolled)});
         if (from && to && (*to - *from) % step == 0) return;
-        loop.from = makeAbreast(ExprKind::Add, loop.from, makeAbreast(ExprKind::Mul, stretch, number(chains)));
+        loop.from = makeIndex(ExprKind::Add, loop.from, makeIndex(ExprKind::Mul, stretch, number(accumulators)));
         body.push_back({std::move(loop)});
     }
     /// The expression at `first` + count * axis, where it was at the axis, so that lanes are `count` apart.
@@ -119,7 +121,7 @@ class Abreast {
         return rewriteShared(expr, [&](const Expr& e) -> Expr {
             const auto isAxis = [axis](const Expr& own) { return own->kind == ExprKind::Axis && own->integer == axis; };
             if (isAxis(e) || (e->kind == ExprKind::Call && e->name == "ramp" && isAxis(e->operands[0])))
-                return makeAbreast(ExprKind::Add, first, makeAbreast(ExprKind::Mul, e, number(count)));
+                return makeIndex(ExprKind::Add, first, makeIndex(ExprKind::Mul, e, number(count)));
             if (e->kind == ExprKind::Load && e->operands.size() == 2)
                 return Expr::loadAlong(e->name, neighbour(e->operands[0], axis, count, first, vars),
                                        timesStep(e->operands[1], count), e->dtype);
@@ -130,10 +132,10 @@ class Abreast {
     }
     /// Of a load or store; one that a condition chooses stays a choice.
     static Expr timesStep(const Expr& step, int64_t count) {
-        if (step->kind != ExprKind::Where) return makeAbreast(ExprKind::Mul, step, number(count));
+        if (step->kind != ExprKind::Where) return makeIndex(ExprKind::Mul, step, number(count));
         return Expr::where(step->operands[0], timesStep(step->operands[1], count), step->operands[2]);
     }
-    /// The body of the loop where `moved` has its expressions, with the states of the chain.
+    /// The body of the loop where `moved` has its expressions, with the states of the accumulator.
     template <class Moved>
     void appendCopy(const For& loop, int chain, std::map<int, int>& vars, Body& to, const Moved& moved) {
         for (Stmt stmt : loop.body) {
@@ -154,9 +156,9 @@ class Abreast {
         }
     }
     LoopNest* m_nest;
-    int64_t m_apart = 1;                          // lanes of the loop that is split, where chains are neighbours
-    std::map<int, int> m_chains;                  // by the first state of a reduction
-    std::map<std::pair<int, int>, int> m_states;  // (state, chain from 1 on): the chain's own
+    int64_t m_apart = 1;                          // lanes of the loop that is split, where accumulators take neighbours
+    std::map<int, int> m_counts;                  // by the first state of a reduction
+    std::map<std::pair<int, int>, int> m_states;  // (state, accumulator from 1 on): the accumulator's own
 };
 
 }  // namespace
@@ -165,13 +167,13 @@ Expr movedAlong(const Expr& expr, int axis, const Expr& further, const std::map<
     return rewriteShared(expr, [&](const Expr& e) {
         const auto isAxis = [axis](const Expr& own) { return own->kind == ExprKind::Axis && own->integer == axis; };
         if (isAxis(e) || (e->kind == ExprKind::Call && e->name == "ramp" && isAxis(e->operands[0])))
-            return further.asInt() == 0 ? e : makeAbreast(ExprKind::Add, e, further);
+            return further.asInt() == 0 ? e : makeIndex(ExprKind::Add, e, further);
         if (e->kind != ExprKind::Var) return Expr();
         const auto own = vars.find(static_cast<int>(e->integer));
         return own == vars.end() ? Expr() : Expr::var(own->second, e->dtype);
     });
 }
 
-void takeAbreast(LoopNest& nest) { Abreast run(nest); }
+void splitAccumulators(LoopNest& nest) { Accumulators run(nest); }
 
 }  // namespace cutaway
