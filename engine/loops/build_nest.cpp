@@ -104,7 +104,7 @@ class NestBuilder {
             for (size_t i = 0; i < reductions.size(); ++i) {
                 const Expr& r = reductions[i];
                 const Expr element = ready(r->operands[0]);
-                if (const int scratch = keepOf(r); scratch < 0)
+                if (const int scratch = cacheOf(r); scratch < 0)
                     append(Store{scratch, Expr::axis(own[0].axis), Expr(), element});
                 append(Update{static_cast<int>(r->integer), states[i], element,
                               reducerOf(r).position ? position(own) : Expr(), Expr()});
@@ -112,13 +112,13 @@ class NestBuilder {
         });
         return states;
     }
-    /// The scratch array (~number) that keeps the elements of this reduction, or 0.
-    int keepOf(const Expr& reduction) {
-        for (const int r : m_plan->keeps) {
+    /// The scratch array (~number) that caches the elements of this reduction, or 0.
+    int cacheOf(const Expr& reduction) {
+        for (const int r : m_plan->cached) {
             if (&*(*m_reductions)[static_cast<size_t>(r)] != &*reduction) continue;
             const int scratch = ~static_cast<int>(m_nest.scratch.size());
             m_nest.scratch.push_back({reduction->operands[0]->dtype, reduceLoops(reduction)[0].size.value()});
-            m_keeps.emplace_back(reduction, scratch);
+            m_cached.emplace_back(reduction, scratch);
             return scratch;
         }
         return 0;
@@ -209,10 +209,10 @@ class NestBuilder {
         forEachExpr({index}, [&](const Expr& e) { found |= e->kind == ExprKind::Load || isReduce(e); });
         return found;
     }
-    /// Makes ready() read the elements that earlier inner loops have kept in scratch memory, at the axis of this inner
-    /// loop.
+    /// Makes ready() read the elements that earlier inner loops have cached in scratch memory, at the axis of this
+    /// inner loop.
     void readKept(const Loop& own) {
-        for (const auto& [reduction, scratch] : m_keeps) {
+        for (const auto& [reduction, scratch] : m_cached) {
             const Loop loop = reduceLoops(reduction)[0];
             if (!(loop.size == own.size)) continue;
             const Expr& body = reduction->operands[0];
@@ -249,8 +249,8 @@ class NestBuilder {
     const TargetInfo* m_target;
     const std::vector<Expr>* m_reductions;
     LoopNest m_nest;
-    std::vector<std::pair<Expr, int>> m_keeps;  // reductions, and the scratch arrays of their elements
-    std::vector<std::pair<Expr, Expr>> m_kept;  // elements, and where to read them in the loop that is open
+    std::vector<std::pair<Expr, int>> m_cached;  // reductions, and the scratch arrays of their elements
+    std::vector<std::pair<Expr, Expr>> m_kept;   // elements, and where to read them in the loop that is open
     std::vector<BuildingScope> m_scopes;
     int m_nextAxis;
 };

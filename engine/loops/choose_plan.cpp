@@ -41,7 +41,7 @@ class Planner {
         chooseParts();
         limitUnrollJam();
         chooseAccumulators();
-        chooseKeeps();
+        chooseCached();
         alignAccumulators();
         chooseTile();
         chooseFlat();
@@ -343,28 +343,28 @@ class Planner {
         m_plan.why.push_back("vectors: none, the states of all lanes have no room in what they share");
     }
 
-    void chooseKeeps() {
+    void chooseCached() {
         if (m_plan.vectors != VectorOver::Inner || m_plan.parts > 1) return;
         for (size_t w = 0; w < m_plan.inner.size(); ++w)
             for (const int r : m_plan.inner[w].reductions) {
                 const Expr& reduction = m_reductions[static_cast<size_t>(r)];
                 const std::vector<Loop> loops = reduceLoops(reduction);
                 if (!costsMuch(reduction->operands[0]) || loops.size() != 1 ||
-                    loops[0].size.asInt().value_or(m_target.mostKept + 1) > m_target.mostKept)
+                    loops[0].size.asInt().value_or(m_target.maxCached + 1) > m_target.maxCached)
                     continue;
                 if (!computesAgain(m_plan, w + 1, *m_kernel, m_reductions, reduction)) continue;
-                m_plan.keeps.push_back(r);
+                m_plan.cached.push_back(r);
                 if (!fitsShared()) {
-                    m_plan.keeps.pop_back();
+                    m_plan.cached.pop_back();
                     continue;
                 }
-                m_plan.why.push_back("keep: the elements of r" + std::to_string(r) +
+                m_plan.why.push_back("cache: the elements of r" + std::to_string(r) +
                                      " are read again in the row and expensive to recompute");
             }
     }
-    /// A thread reads what it has kept itself, so that inner loops have their elements in one order.
+    /// A thread reads what it has cached itself, so that inner loops have their elements in one order.
     void alignAccumulators() {
-        if (m_plan.keeps.empty() || m_target.warp == 0) return;
+        if (m_plan.cached.empty() || m_target.warp == 0) return;
         const auto fewer = [](const InnerLoop& a, const InnerLoop& b) { return a.accumulators < b.accumulators; };
         const int least = std::min_element(m_plan.inner.begin(), m_plan.inner.end(), fewer)->accumulators;
         for (InnerLoop& inner : m_plan.inner) inner.accumulators = least;

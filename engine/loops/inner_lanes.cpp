@@ -102,7 +102,7 @@ std::string whyFlat(const LoopPlan& plan, const Kernel& kernel, const TargetInfo
 
 int groupsOf(const LoopPlan& plan, const TargetInfo& target) {
     const bool narrow = plan.vectors == VectorOver::Inner && plan.lanes <= target.loops.warp;
-    const bool alone = plan.vectors == VectorOver::Nothing && target.loops.warp > 0 && plan.keeps.empty();
+    const bool alone = plan.vectors == VectorOver::Nothing && target.loops.warp > 0 && plan.cached.empty();
     return narrow || alone ? std::max(target.loops.lanes / plan.lanes, 1) : 1;
 }
 

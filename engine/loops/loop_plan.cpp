@@ -13,7 +13,7 @@ bool LoopPlan::sameChoices(const LoopPlan& other) const {
     return order == other.order && vectors == other.vectors && lanes == other.lanes && unrollJam == other.unrollJam &&
            block == other.block && inner == other.inner && parts == other.parts && tiled == other.tiled &&
            tile == other.tile && direct == other.direct && atomic == other.atomic && indexBits == other.indexBits &&
-           keeps == other.keeps && ahead == other.ahead;
+           cached == other.cached && ahead == other.ahead;
 }
 
 std::vector<Loop> loopsOf(const InnerLoop& inner, const Kernel& kernel, const std::vector<Expr>& reductions) {
@@ -92,7 +92,7 @@ int64_t bytesOfStates(int lanes, int bytes, int warp) {
 int64_t sharedBytes(const LoopPlan& plan, const Kernel& kernel, const TargetInfo& target) {
     const std::vector<Expr> reductions = reductionsOf(kernel);
     int64_t bytes = 0;
-    for (const int r : plan.keeps) {
+    for (const int r : plan.cached) {
         const Expr& kept = reductions[static_cast<size_t>(r)];
         bytes +=
             reduceLoops(kept)[0].size.asInt().value_or(0) * byteSize(kept->operands[0]->dtype) * groupsOf(plan, target);
@@ -127,7 +127,7 @@ class Checker {
     std::string problem() {
         if (!isPermutation(m_plan->order, m_kernel->outer)) return "order must name each outer loop of the kernel once";
         for (const auto& check : {&Checker::vectors, &Checker::inner, &Checker::unrollJam, &Checker::block,
-                                  &Checker::needs, &Checker::parts, &Checker::tiles, &Checker::keeps, &Checker::shared,
+                                  &Checker::needs, &Checker::parts, &Checker::tiles, &Checker::cached, &Checker::shared,
                                   &Checker::additions, &Checker::indices, &Checker::ahead})
             if (std::string found = (this->*check)(); !found.empty()) return found;
         return {};
@@ -244,17 +244,17 @@ class Checker {
         return inner ? "" : "tiles are of an outer loop inside vectors over rows, without reductions";
     }
 
-    std::string keeps() {
-        for (const int r : m_plan->keeps) {
-            if (!m_inLoops.contains(r)) return "what is kept is computed by an inner loop";
+    std::string cached() {
+        for (const int r : m_plan->cached) {
+            if (!m_inLoops.contains(r)) return "cache names a reduction of an inner loop";
             const std::vector<Loop> loops = reduceLoops(m_reductions[static_cast<size_t>(r)]);
-            if (loops.size() != 1 || loops[0].size.asInt().value_or(m_target.mostKept + 1) > m_target.mostKept)
-                return "what is kept has one loop of at most " + std::to_string(m_target.mostKept) + " elements";
+            if (loops.size() != 1 || loops[0].size.asInt().value_or(m_target.maxCached + 1) > m_target.maxCached)
+                return "a cached reduction has one loop of at most " + std::to_string(m_target.maxCached) + " elements";
             if (m_plan->vectors == VectorOver::Rows || m_plan->parts > 1)
-                return "rows are kept where one thread goes through one row at a time";
+                return "cache needs rows that are not vectors, and no split";
             for (const InnerLoop& inner : m_plan->inner)
                 if (m_target.warp > 0 && inner.accumulators != m_plan->inner[0].accumulators)
-                    return "threads keep elements for themselves: inner loops have equally many accumulators";
+                    return "each thread caches its own elements: inner loops have equally many accumulators";
         }
         return {};
     }
@@ -311,10 +311,7 @@ std::optional<int> numberIn(std::string_view word) {
 
 /// Words of plans that version 0.1 has written, and those of today.
 constexpr std::pair<std::string_view, std::string_view> kOldWords[] = {
-    {"walk", "loop"},
-    {"walks", "inner"},
-    {"jam", "unroll_jam"},
-    {"chains", "accumulators"},
+    {"walk", "loop"}, {"walks", "inner"}, {"jam", "unroll_jam"}, {"chains", "accumulators"}, {"keep", "cache"},
 };
 std::string_view today(std::string_view word) {
     const auto* const found =
@@ -370,10 +367,10 @@ std::string readLine(const std::vector<std::string_view>& words, LoopPlan& plan)
         plan.inner.push_back(std::move(inner));
         return {};
     }
-    if (key == "keep") {
+    if (key == "cache") {
         const auto r = words.size() == 2 ? lettered(words[1], 'r') : std::nullopt;
-        if (!r) return "keep names a reduction: keep r1";
-        plan.keeps.push_back(*r);
+        if (!r) return "cache names a reduction: cache r1";
+        plan.cached.push_back(*r);
         return {};
     }
     if (key == "ahead") {
@@ -404,7 +401,7 @@ std::string readLine(const std::vector<std::string_view>& words, LoopPlan& plan)
         plan.atomic = true;
         return {};
     }
-    return "a plan has lines order, vectors, unroll_jam, block, loop, keep, ahead, parts, tile, indices and atomic";
+    return "a plan has lines order, vectors, unroll_jam, block, loop, cache, ahead, parts, tile, indices and atomic";
 }
 
 }  // namespace
@@ -423,7 +420,7 @@ std::string text(const LoopPlan& plan) {
     for (const InnerLoop& inner : plan.inner)
         all += "loop" + joined(inner.reductions, 'r') + joined(inner.stores, 's') +
                (inner.accumulators > 1 ? " accumulators " + std::to_string(inner.accumulators) : "") + "\n";
-    for (const int r : plan.keeps) all += "keep r" + std::to_string(r) + "\n";
+    for (const int r : plan.cached) all += "cache r" + std::to_string(r) + "\n";
     if (plan.ahead >= 0) all += "ahead " + std::to_string(plan.ahead) + "\n";
     if (plan.parts > 1) all += "parts " + std::to_string(plan.parts) + "\n";
     if (plan.tiled >= 0)

@@ -52,7 +52,7 @@ struct LoopPlan {
     int indexBits = 64;
     /// Reductions whose elements stay in scratch memory for later inner loops of the row, which would compute them
     /// again.
-    std::vector<int> keeps;
+    std::vector<int> cached;
     /// During this inner loop, not the first, what the first one reads of the next row comes into the cache, and the
     /// memory of what later ones store of this row; -1: none.
     int ahead = -1;
@@ -73,7 +73,7 @@ std::set<int> rowAxes(const LoopPlan& plan);
 /// beside indices, has one or two bytes and nothing is reduced.
 int mostLanes(const Kernel& kernel, const TargetInfo& target);
 
-/// Bytes of scratch memory that the lanes of a nest share, as far as the plan says: elements that are kept, tiles that
+/// Bytes of scratch memory that the lanes of a nest share, as far as the plan says: cached elements, tiles that
 /// lanes turn, and states that they join.
 int64_t sharedBytes(const LoopPlan& plan, const Kernel& kernel, const TargetInfo& target);
 

@@ -30,7 +30,7 @@ constinit const TargetInfo kCpuTarget{
               .maxAccumulators = 8,
               .stateRegisters = 20,  // of 32
               .tile = 128,           // some cache lines of each page
-              .mostKept = 8192,      // more would not stay in the cache
+              .maxCached = 8192,     // more would not stay in the cache
               .atomics = false,
               .indexBits = 64,  // addresses are computed in 64 anyway
               .direct = true,
@@ -66,7 +66,7 @@ constinit const TargetInfo kH100Target{
               .maxAccumulators = 8,
               .stateRegisters = 20,
               .tile = 32,
-              .mostKept = 4096,  // of 8 bytes 32 KiB, beside what lanes join their states in
+              .maxCached = 4096,  // of 8 bytes 32 KiB, beside what lanes join their states in
               .atomics = true,
               .indexBits = 64,  // with 32 sums of columns gain a tenth, while transposes lose a quarter (H200)
               .direct = false,
@@ -93,7 +93,7 @@ void TargetInfo::addTo(Hasher& hasher) const {
     for (const std::string_view function : missing) hasher.add(function);
     // Bound one by one, so that a member that is not hashed does not compile.
     const auto& [lanes, warp, narrowBytes, elementsPerPart, maxParts, rowBytes, leastAhead, aheadBytes, lineBytes,
-                 online, unrollJam, maxUnrollJam, accumulators, maxAccumulators, stateRegisters, tile, mostKept,
+                 online, unrollJam, maxUnrollJam, accumulators, maxAccumulators, stateRegisters, tile, maxCached,
                  atomics, indexBits, direct, adjacentCost, sameCost, stridedCost, gatheredCost] = loops;
     const auto& [operations, buffers, unrollJamOperations, parts, freeCost, cheapCost] = fusion;
     hasher.add(lanes).add(warp).add(narrowBytes).add(elementsPerPart).add(maxParts).add(rowBytes).add(leastAhead);
@@ -104,7 +104,7 @@ void TargetInfo::addTo(Hasher& hasher) const {
         .add(maxUnrollJam)
         .add(accumulators)
         .add(maxAccumulators);
-    hasher.add(stateRegisters).add(tile).add(mostKept).add(atomics).add(indexBits).add(direct);
+    hasher.add(stateRegisters).add(tile).add(maxCached).add(atomics).add(indexBits).add(direct);
     hasher.add(adjacentCost).add(sameCost).add(stridedCost).add(gatheredCost);
     hasher.add(static_cast<uint64_t>(operations)).add(static_cast<uint64_t>(buffers)).add(unrollJamOperations);
     hasher.add(static_cast<uint64_t>(parts)).add(freeCost).add(cheapCost);

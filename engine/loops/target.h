@@ -29,7 +29,7 @@ struct LoopTarget {
     int accumulators, maxAccumulators;  // states of a reduction in registers, and how many a plan may ask for
     int stateRegisters;                 // for states, of all registers; the rest is for what goes into them
     int tile;                           // elements that a transpose reads along memory at once
-    int64_t mostKept;                   // elements of a row that scratch memory may hold
+    int64_t maxCached;                  // elements of a row that scratch memory may hold
     bool atomics;   // whether threads may add to one element, in any order: CPUs give the same bits always
     int indexBits;  // of indices, where all fit
     bool direct;    // tiles are turned in registers; else threads hand elements to each other in shared memory

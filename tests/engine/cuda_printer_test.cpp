@@ -268,7 +268,7 @@ class CudaPrinterTest : public QObject {
     void largeArraysAreOfTheLaunch() {
         CudaSample sample{"kept", softmax(9, 16000), gpu(256), 9 * 16000, 0};
         QVERIFY(printed(sample).source.find("_shared = ") == std::string::npos);
-        sample.target.loops.mostKept = 16000;
+        sample.target.loops.maxCached = 16000;
         const PrintedKernel kernel = printed(sample);
         const QString text = QString::fromStdString(kernel.source);
         const qsizetype bytes = text.indexOf("_shared = ") + 10;

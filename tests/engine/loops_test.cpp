@@ -35,7 +35,7 @@ class LoopsTest : public QObject {
         QTest::addColumn<int>("which");
         QTest::addColumn<QString>("plan");
         QTest::newRow("one pass for each, along rows")
-            << 0 << "order x0\nvectors inner 16\nloop r0 accumulators 4\nloop r1\nloop s0\nkeep r1\n";
+            << 0 << "order x0\nvectors inner 16\nloop r0 accumulators 4\nloop r1\nloop s0\ncache r1\n";
         QTest::newRow("tile of a transpose") << 1 << "order x0 x1\nvectors rows 16\ntile x0 128 direct\n";
         QTest::newRow("reductions of one row share a pass")
             << 2 << "order x0\nvectors inner 16\nloop r0 r1 accumulators 4\n";
@@ -90,7 +90,7 @@ class LoopsTest : public QObject {
         QTest::addColumn<QString>("why");
         QTest::newRow("key")
             << "order x0\nvectros rows 16"
-            << "a plan has lines order, vectors, unroll_jam, block, loop, keep, ahead, parts, tile, indices and atomic";
+            << "a plan has lines order, vectors, unroll_jam, block, loop, cache, ahead, parts, tile, indices and atomic";
         QTest::newRow("axis") << "order x"
                               << "order lists axes: order x0 x1";
         QTest::newRow("vectors") << "vectors columns 16"
@@ -149,10 +149,10 @@ class LoopsTest : public QObject {
                                        << "from 1 to 8 vectors are unrolled together";
         QTest::newRow("none unrolled") << "order x0\nvectors rows 16\nunroll_jam 0\n" + rest
                                        << "from 1 to 8 vectors are unrolled together";
-        QTest::newRow("keep of nothing") << "order x0\nvectors inner 16\n" + rest + "keep r7\n"
-                                         << "what is kept is computed by an inner loop";
-        QTest::newRow("keep of parts") << "order x0\nvectors inner 16\n" + rest + "keep r1\nparts 2\n"
-                                       << "rows are kept where one thread goes through one row at a time";
+        QTest::newRow("cache of nothing") << "order x0\nvectors inner 16\n" + rest + "cache r7\n"
+                                          << "cache names a reduction of an inner loop";
+        QTest::newRow("cache of parts") << "order x0\nvectors inner 16\n" + rest + "cache r1\nparts 2\n"
+                                        << "cache needs rows that are not vectors, and no split";
         QTest::newRow("block of inner loops")
             << "order x0\nvectors rows 16\nblock 32\n" + rest
             << "blocks are of the last of several loops over rows, without inner loops and tiles";
@@ -342,7 +342,7 @@ class LoopsTest : public QObject {
     void bitsDoNotDependOnThreads() {
         const Kernel kernel = softmax(2, 1 << 12);
         auto plan = choosePlan(kernel, kCpuTarget);
-        plan.keeps.clear();
+        plan.cached.clear();
         plan.ahead = -1;
         plan.parts = 5;
         std::vector<std::vector<char>> first;

@@ -101,8 +101,8 @@ class TargetsTest : public QObject {
         TargetInfo small = kH100Target;
         small.sharedBytes = 8 << 10;
         const LoopPlan wide = choosePlan(rows, kH100Target);
-        QVERIFY(!wide.keeps.empty());
-        QVERIFY(choosePlan(rows, small).keeps.empty());
+        QVERIFY(!wide.cached.empty());
+        QVERIFY(choosePlan(rows, small).cached.empty());
         small.sharedBytes = 64;
         small.sums = DType::F64;  // as kernels sum that are interpreted
         QCOMPARE(choosePlan(rows, small).lanes, 1);

@@ -258,7 +258,7 @@ LoopPlan randomPlan(const Kernel& kernel, std::mt19937& random, const TargetInfo
     if (plan.vectors == VectorOver::Inner && target.loops.warp > 0 && random() % 2)
         plan.lanes = std::min(target.loops.warp, lanes) >> random() % 3;
     plan.unrollJam = random() % 2 || plan.vectors != VectorOver::Rows ? 1 : static_cast<int>(1 + random() % 8);
-    if (random() % 2) plan.keeps.clear();
+    if (random() % 2) plan.cached.clear();
     plan.ahead = static_cast<int>(random() % 4) - 1;
     plan.parts = random() % 2 ? 1 : static_cast<int>(1 + random() % 7);
     plan.tiled = random() % 2 && !plan.order.empty() ? plan.order[random() % plan.order.size()] : -1;
