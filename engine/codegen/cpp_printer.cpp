@@ -109,9 +109,9 @@ class CppPrinter {
         return var.lanes > 1 ? widened(code, var.dtype).text : code.text;
     }
     void on(const Barrier&) {}  // one thread runs all lanes
-    void on(const Fetch& fetch) {
-        line("__builtin_prefetch(" + bufferName(fetch.buffer) + " + " + inner(fetch.index).text +
-             (fetch.toWrite ? ", 1);" : ");"));
+    void on(const Prefetch& prefetch) {
+        line("__builtin_prefetch(" + bufferName(prefetch.buffer) + " + " + inner(prefetch.index).text +
+             (prefetch.toWrite ? ", 1);" : ");"));
     }
     void on(const Turn& turn) {
         m_helpers.insert("turn");

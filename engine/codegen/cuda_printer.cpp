@@ -188,9 +188,9 @@ class CudaPrinter {
         const std::string mask = std::to_string((1u << m_nest->lanes) - 1) + "u";
         return groups() > 1 ? "(" + mask + " << (threadIdx.x % 32 - k))" : mask;
     }
-    void on(const Fetch& fetch) {
-        line("asm volatile(\"prefetch.global.L2 [%0];\" :: \"l\"(" + bufferName(fetch.buffer) + " + (" +
-             value(fetch.index) + ")));");
+    void on(const Prefetch& prefetch) {
+        line("asm volatile(\"prefetch.global.L2 [%0];\" :: \"l\"(" + bufferName(prefetch.buffer) + " + (" +
+             value(prefetch.index) + ")));");
     }
     /// As one of what is added up.
     std::string addend(const Expr& e) {

@@ -68,7 +68,8 @@ class NestBuilder {
     }
     void computeInner(const InnerLoop& inner) {
         const std::vector<Expr> reductions = reductionsOfInner(inner);
-        const std::vector<States> states = accumulate(reductions, std::nullopt, inner.accumulators, isAhead(inner));
+        const std::vector<States> states =
+            accumulate(reductions, std::nullopt, inner.accumulators, prefetchesIn(inner));
         for (size_t i = 0; i < reductions.size(); ++i) conclude(reductions[i], states[i]);
     }
     std::vector<Expr> reductionsOfInner(const InnerLoop& inner) const {
@@ -80,8 +81,8 @@ class NestBuilder {
         // Called for its effect: computes, before the loops, reductions that are in no inner loop and so do not vary in
         // them.
         for (const int s : inner.stores) ready(m_kernel->stores[static_cast<size_t>(s)].value);
-        loops(m_kernel->stores[static_cast<size_t>(inner.stores[0])].inner, range, inner.accumulators, isAhead(inner),
-              [&] {
+        loops(m_kernel->stores[static_cast<size_t>(inner.stores[0])].inner, range, inner.accumulators,
+              prefetchesIn(inner), [&] {
                   for (const int s : inner.stores) store(m_kernel->stores[static_cast<size_t>(s)]);
               });
     }
@@ -94,13 +95,13 @@ class NestBuilder {
     /// Emits the loops (equal for all) that compute these reductions, over `range` of the first. Returns their states.
     std::vector<States> accumulate(const std::vector<Expr>& reductions,
                                    const std::optional<std::pair<Expr, Expr>>& range, int accumulators,
-                                   bool ahead = false) {
+                                   bool prefetch = false) {
         for (const Expr& r : reductions)
             for (const Expr& operand : r->operands) ready(operand);
         std::vector<States> states;
         for (const Expr& r : reductions) states.push_back(allocate(r));
         const std::vector<Loop> own = reduceLoops(reductions[0]);
-        loops(own, range, accumulators, ahead, [&] {
+        loops(own, range, accumulators, prefetch, [&] {
             for (size_t i = 0; i < reductions.size(); ++i) {
                 const Expr& r = reductions[i];
                 const Expr element = ready(r->operands[0]);
@@ -141,8 +142,8 @@ class NestBuilder {
     }
 
   private:
-    bool isAhead(const InnerLoop& inner) const {
-        return m_plan->ahead >= 0 && &inner == &m_plan->inner[static_cast<size_t>(m_plan->ahead)];
+    bool prefetchesIn(const InnerLoop& inner) const {
+        return m_plan->prefetch >= 0 && &inner == &m_plan->inner[static_cast<size_t>(m_plan->prefetch)];
     }
     static Expr position(const std::vector<Loop>& loops) {
         Expr at = number(0);
@@ -151,7 +152,7 @@ class NestBuilder {
     }
     template <class Inside>
     void loops(const std::vector<Loop>& own, const std::optional<std::pair<Expr, Expr>>& range, int accumulators,
-               bool ahead, Inside&& inside) {
+               bool prefetch, Inside&& inside) {
         std::vector<For> fors;
         for (size_t i = 0; i < own.size(); ++i) {
             const bool vector = m_plan->vectors == VectorOver::Inner && i + 1 == own.size();
@@ -167,14 +168,14 @@ class NestBuilder {
         for (const For& loop : fors) open({loop.axis});
         const auto outside = m_kept;
         if (own.size() == 1) readKept(own[0]);
-        if (ahead && own.size() == 1) fetchAhead(own[0]);
+        if (prefetch && own.size() == 1) prefetchNext(own[0]);
         inside();
         m_kept = outside;
         for (size_t i = fors.size(); i-- > 0;) closeInto(std::move(fors[i]));
     }
     /// Along an inner loop: what the first inner loop reads of the next row, and where inner loops behind this one
     /// store.
-    void fetchAhead(const Loop& own) {
+    void prefetchNext(const Loop& own) {
         const int row = m_plan->order.back();
         const auto along = [&](const std::vector<Loop>& loops, const Expr& index) {
             if (loops.size() != 1 || !(loops[0].size == own.size)) return Expr();
@@ -183,11 +184,11 @@ class NestBuilder {
             return sum(affine->rest, Expr::axis(own.axis));
         };
         std::set<std::pair<int, uint64_t>> seen;
-        const auto fetch = [&](int buffer, const Expr& index, bool toWrite) {
+        const auto prefetch = [&](int buffer, const Expr& index, bool toWrite) {
             if (!index || !reads(index, row) || !affineIn(index, row) || hasLoad(index)) return;
             if (!seen.emplace(buffer, index->hash).second) return;
             const int64_t line = m_target->loops.lineBytes / byteSize(m_nest.memoryOf(buffer));
-            for (int64_t k = 0; k < m_plan->lanes; k += line) append(Fetch{buffer, sum(index, number(k)), toWrite});
+            for (int64_t k = 0; k < m_plan->lanes; k += line) append(Prefetch{buffer, sum(index, number(k)), toWrite});
         };
         const std::vector<Loop> first = loopsOf(m_plan->inner[0], *m_kernel, *m_reductions);
         const Expr next = sum(Expr::axis(row), number(1));
@@ -195,13 +196,13 @@ class NestBuilder {
             forEachExpr({(*m_reductions)[static_cast<size_t>(r)]->operands[0]}, [&](const Expr& e) {
                 if (e->kind != ExprKind::Load) return;
                 if (const Expr index = along(first, e->operands[0]))
-                    fetch(bufferOf(e), replaceAxes(index, [&](int axis) { return axis == row ? next : Expr(); }),
-                          false);
+                    prefetch(bufferOf(e), replaceAxes(index, [&](int axis) { return axis == row ? next : Expr(); }),
+                             false);
             });
-        for (size_t w = static_cast<size_t>(m_plan->ahead) + 1; w < m_plan->inner.size(); ++w)
+        for (size_t w = static_cast<size_t>(m_plan->prefetch) + 1; w < m_plan->inner.size(); ++w)
             for (const int s : m_plan->inner[w].stores) {
                 const KernelStore& store = m_kernel->stores[static_cast<size_t>(s)];
-                fetch(store.buffer, along(store.inner, store.index), true);
+                prefetch(store.buffer, along(store.inner, store.index), true);
             }
     }
     static bool hasLoad(const Expr& index) {

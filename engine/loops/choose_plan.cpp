@@ -48,7 +48,7 @@ class Planner {
         chooseLanes();
         chooseBlock();
         chooseIndices();
-        chooseAhead();
+        choosePrefetch();
         return std::move(m_plan);
     }
 
@@ -474,17 +474,17 @@ class Planner {
         return bytes;
     }
     /// While a row is in the cache and computed, the memory waits.
-    void chooseAhead() {
+    void choosePrefetch() {
         if (m_plan.vectors != VectorOver::Inner || m_plan.parts > 1 || m_plan.order.empty() ||
             m_plan.inner.size() < 2 || computesLong(m_plan.inner[0]))
             return;
         const int64_t bytes = rowBytes();
-        if (bytes < m_target.leastAhead || bytes > m_target.aheadBytes) return;
+        if (bytes < m_target.minPrefetch || bytes > m_target.maxPrefetch) return;
         const auto dear = std::find_if(m_plan.inner.begin() + 1, m_plan.inner.end(),
                                        [&](const InnerLoop& inner) { return computesLong(inner); });
         if (dear == m_plan.inner.end()) return;
-        m_plan.ahead = static_cast<int>(dear - m_plan.inner.begin());
-        m_plan.why.push_back("ahead: inner loop " + std::to_string(m_plan.ahead) +
+        m_plan.prefetch = static_cast<int>(dear - m_plan.inner.begin());
+        m_plan.why.push_back("prefetch: inner loop " + std::to_string(m_plan.prefetch) +
                              " is compute-bound, so the next row is prefetched meanwhile");
     }
 

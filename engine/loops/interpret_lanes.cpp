@@ -228,7 +228,7 @@ class BlockInterpreter {
         const auto write = store.how == StoreHow::Puts ? writeElement : addToElement;
         write(memory(store.buffer), m_nest->memoryOf(store.buffer), at, evaluate(lane, k, store.value));
     }
-    void on(Lane&, int, const Fetch&) {}
+    void on(Lane&, int, const Prefetch&) {}
     void on(Lane& lane, int k, const Turn& turn) {
         const int64_t size = byteSize(m_nest->memoryOf(turn.from.buffer));
         const auto number = [&](const Expr& e) { return evaluate(lane, k, e).whole; };

@@ -73,7 +73,7 @@ class NestInterpreter {
             write(buffer, dtype, store.step ? index[0].whole + k * step : lane(index, k).whole, lane(value, k));
     }
     void on(const Barrier&) {}  // lanes go together
-    void on(const Fetch&) {}
+    void on(const Prefetch&) {}
     void on(const Turn& turn) {
         const int64_t size = byteSize(m_nest->memoryOf(turn.from.buffer));
         const int64_t rows = one(turn.rows).whole, columns = one(turn.columns).whole;

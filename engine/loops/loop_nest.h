@@ -95,7 +95,7 @@ struct Store {
 struct Barrier {};
 /// Asks for the memory of an element that is read or written soon, which may lie outside of the buffer. Without it all
 /// is computed the same.
-struct Fetch {
+struct Prefetch {
     int buffer = 0;
     Expr index;
     bool toWrite = false;
@@ -112,7 +112,7 @@ struct Turn {
     std::array<Expr*, 6> values() { return {&to.index, &to.step, &from.index, &from.step, &rows, &columns}; }
 };
 struct Stmt {
-    std::variant<For, If, Index, Let, Alloc, Update, Merge, Declare, Set, Store, Barrier, Fetch, Turn> node;
+    std::variant<For, If, Index, Let, Alloc, Update, Merge, Declare, Set, Store, Barrier, Prefetch, Turn> node;
 };
 
 struct NestVar {
@@ -206,7 +206,7 @@ void forEachValue(Stmt& stmt, const Visit& visit) {
                 each(own.active);
             } else if constexpr (std::is_same_v<S, Merge>) {
                 for (Expr& with : own.with) each(with);
-            } else if constexpr (std::is_same_v<S, Fetch>) {
+            } else if constexpr (std::is_same_v<S, Prefetch>) {
                 each(own.index);
             } else if constexpr (std::is_same_v<S, Turn>) {
                 for (Expr* e : own.values()) each(*e);

@@ -13,7 +13,7 @@ bool LoopPlan::sameChoices(const LoopPlan& other) const {
     return order == other.order && vectors == other.vectors && lanes == other.lanes && unrollJam == other.unrollJam &&
            block == other.block && inner == other.inner && parts == other.parts && tiled == other.tiled &&
            tile == other.tile && direct == other.direct && atomic == other.atomic && indexBits == other.indexBits &&
-           cached == other.cached && ahead == other.ahead;
+           cached == other.cached && prefetch == other.prefetch;
 }
 
 std::vector<Loop> loopsOf(const InnerLoop& inner, const Kernel& kernel, const std::vector<Expr>& reductions) {
@@ -128,7 +128,7 @@ class Checker {
         if (!isPermutation(m_plan->order, m_kernel->outer)) return "order must name each outer loop of the kernel once";
         for (const auto& check : {&Checker::vectors, &Checker::inner, &Checker::unrollJam, &Checker::block,
                                   &Checker::needs, &Checker::parts, &Checker::tiles, &Checker::cached, &Checker::shared,
-                                  &Checker::additions, &Checker::indices, &Checker::ahead})
+                                  &Checker::additions, &Checker::indices, &Checker::prefetch})
             if (std::string found = (this->*check)(); !found.empty()) return found;
         return {};
     }
@@ -279,12 +279,12 @@ class Checker {
         return fitsNarrowIndices(*m_plan, *m_kernel) ? "" : "an index may need more than 32 bits";
     }
 
-    std::string ahead() {
-        if (m_plan->ahead < 0) return {};
+    std::string prefetch() {
+        if (m_plan->prefetch < 0) return {};
         if (m_plan->vectors != VectorOver::Inner || m_plan->parts > 1 || m_plan->order.empty())
-            return "rows come ahead where one thread goes through one row at a time";
-        const bool later = m_plan->ahead > 0 && static_cast<size_t>(m_plan->ahead) < m_plan->inner.size();
-        return later ? "" : "rows come ahead during an inner loop that is not the first";
+            return "prefetch needs several rows, vectors inner, and no split";
+        const bool later = m_plan->prefetch > 0 && static_cast<size_t>(m_plan->prefetch) < m_plan->inner.size();
+        return later ? "" : "prefetch names an inner loop that is not the first";
     }
 
     const LoopPlan* m_plan;
@@ -311,7 +311,8 @@ std::optional<int> numberIn(std::string_view word) {
 
 /// Words of plans that version 0.1 has written, and those of today.
 constexpr std::pair<std::string_view, std::string_view> kOldWords[] = {
-    {"walk", "loop"}, {"walks", "inner"}, {"jam", "unroll_jam"}, {"chains", "accumulators"}, {"keep", "cache"},
+    {"walk", "loop"},           {"walks", "inner"}, {"jam", "unroll_jam"},
+    {"chains", "accumulators"}, {"keep", "cache"},  {"ahead", "prefetch"},
 };
 std::string_view today(std::string_view word) {
     const auto* const found =
@@ -373,9 +374,9 @@ std::string readLine(const std::vector<std::string_view>& words, LoopPlan& plan)
         plan.cached.push_back(*r);
         return {};
     }
-    if (key == "ahead") {
-        if (!number(1)) return "ahead is the number of an inner loop, from 0 on: ahead 1";
-        plan.ahead = *number(1);
+    if (key == "prefetch") {
+        if (!number(1)) return "prefetch is the number of an inner loop, from 0 on: prefetch 1";
+        plan.prefetch = *number(1);
         return {};
     }
     if (key == "parts") {
@@ -401,7 +402,7 @@ std::string readLine(const std::vector<std::string_view>& words, LoopPlan& plan)
         plan.atomic = true;
         return {};
     }
-    return "a plan has lines order, vectors, unroll_jam, block, loop, cache, ahead, parts, tile, indices and atomic";
+    return "a plan has lines order, vectors, unroll_jam, block, loop, cache, prefetch, parts, tile, indices and atomic";
 }
 
 }  // namespace
@@ -421,7 +422,7 @@ std::string text(const LoopPlan& plan) {
         all += "loop" + joined(inner.reductions, 'r') + joined(inner.stores, 's') +
                (inner.accumulators > 1 ? " accumulators " + std::to_string(inner.accumulators) : "") + "\n";
     for (const int r : plan.cached) all += "cache r" + std::to_string(r) + "\n";
-    if (plan.ahead >= 0) all += "ahead " + std::to_string(plan.ahead) + "\n";
+    if (plan.prefetch >= 0) all += "prefetch " + std::to_string(plan.prefetch) + "\n";
     if (plan.parts > 1) all += "parts " + std::to_string(plan.parts) + "\n";
     if (plan.tiled >= 0)
         all += "tile x" + std::to_string(plan.tiled) + " " + std::to_string(plan.tile) +

@@ -55,7 +55,7 @@ struct LoopPlan {
     std::vector<int> cached;
     /// During this inner loop, not the first, what the first one reads of the next row comes into the cache, and the
     /// memory of what later ones store of this row; -1: none.
-    int ahead = -1;
+    int prefetch = -1;
     std::vector<std::string> why;
 
     bool sameChoices(const LoopPlan& other) const;

@@ -142,7 +142,7 @@ class NestReader {
         if (word == "alloc" || word == "update" || word == "merge") return reduce(in, word);
         if (word == "barrier") return append(Barrier{});
         if (word == "turn") return turn(in);
-        if (word == "fetch") return fetch(in);
+        if (word == "prefetch") return prefetch(in);
         if (const auto axis = numberAfter('x', word)) {
             in.expect("=");
             return append(Index{*axis, in.expression()});
@@ -160,13 +160,13 @@ class NestReader {
         if (const auto shared = word == "atomic" ? numberAfter('b', in.word()) : std::nullopt)
             return store(in, *shared, true);
         in.fail(
-            "a statement: for x0 in 0 .. 9:, let t0: f32 = ..., b0[x0] = ..., if, var, alloc, update, merge, barrier, fetch, turn,");
+            "a statement: for x0 in 0 .. 9:, let t0: f32 = ..., b0[x0] = ..., if, var, alloc, update, merge, barrier, prefetch, turn,");
     }
-    void fetch(LineReader& in) {
+    void prefetch(LineReader& in) {
         const auto buffer = numberAfter('b', in.word());
         if (!buffer || static_cast<size_t>(*buffer) >= m_names.buffers.size()) return in.fail("a buffer, b0,");
         in.expect("[");
-        Fetch made{*buffer, in.expression(), false};
+        Prefetch made{*buffer, in.expression(), false};
         in.expect("]");
         if (in.takeWord("to")) {
             if (!in.takeWord("write")) return in.fail("write");

@@ -104,9 +104,9 @@ class Writer {
                         (update.active ? " where " + shown(update.active) : ""));
     }
     void on(const Barrier&, int depth) { line(depth, "barrier"); }
-    void on(const Fetch& fetch, int depth) {
-        line(depth,
-             "fetch " + bufferName(fetch.buffer) + "[" + shown(fetch.index) + "]" + (fetch.toWrite ? " to write" : ""));
+    void on(const Prefetch& prefetch, int depth) {
+        line(depth, "prefetch " + bufferName(prefetch.buffer) + "[" + shown(prefetch.index) + "]" +
+                        (prefetch.toWrite ? " to write" : ""));
     }
     void on(const Turn& turn, int depth) {
         const auto side = [&](const Turn::Side& own) {

@@ -19,8 +19,8 @@ constinit const TargetInfo kCpuTarget{
               .elementsPerPart = 16384,
               .maxParts = 64,
               .rowBytes = 256 << 10,
-              .leastAhead = 4096,  // of less the processor has the next at hand anyway
-              .aheadBytes = 128 << 10,
+              .minPrefetch = 4096,  // of less the processor has the next at hand anyway
+              .maxPrefetch = 128 << 10,
               .lineBytes = 64,
               .onlineSoftmax = false,  // an exponential for each element costs more than reading it again (rows of
                                        // 16 MiB: 26 without, 28 ms with)
@@ -56,8 +56,8 @@ constinit const TargetInfo kH100Target{
               .elementsPerPart = 16384,
               .maxParts = 1024,
               .rowBytes = 256 << 10,
-              .leastAhead = 4096,
-              .aheadBytes = 0,  // other blocks use the memory meanwhile: rows of 4 096 take three times as long with it
+              .minPrefetch = 4096,
+              .maxPrefetch = 0,  // other blocks use the memory meanwhile: rows of 4 096 take three times as long
               .lineBytes = 128,
               .onlineSoftmax = false,
               .unrollJam = 8,
@@ -92,12 +92,12 @@ void TargetInfo::addTo(Hasher& hasher) const {
     hasher.add(alignment).add(sharedBytes).add(static_cast<int>(sums)).add(static_cast<uint64_t>(missing.size()));
     for (const std::string_view function : missing) hasher.add(function);
     // Bound one by one, so that a member that is not hashed does not compile.
-    const auto& [lanes, warp, narrowBytes, elementsPerPart, maxParts, rowBytes, leastAhead, aheadBytes, lineBytes,
+    const auto& [lanes, warp, narrowBytes, elementsPerPart, maxParts, rowBytes, minPrefetch, maxPrefetch, lineBytes,
                  online, unrollJam, maxUnrollJam, accumulators, maxAccumulators, stateRegisters, tile, maxCached,
                  atomics, indexBits, direct, adjacentCost, sameCost, stridedCost, gatheredCost] = loops;
     const auto& [operations, buffers, unrollJamOperations, parts, freeCost, cheapCost] = fusion;
-    hasher.add(lanes).add(warp).add(narrowBytes).add(elementsPerPart).add(maxParts).add(rowBytes).add(leastAhead);
-    hasher.add(aheadBytes)
+    hasher.add(lanes).add(warp).add(narrowBytes).add(elementsPerPart).add(maxParts).add(rowBytes).add(minPrefetch);
+    hasher.add(maxPrefetch)
         .add(lineBytes)
         .add(online)
         .add(unrollJam)

@@ -20,11 +20,11 @@ struct LoopTarget {
     int64_t elementsPerPart;  // what one part of a split inner loop has at least; fixed, so that bits do not depend on
                               // how many threads there are
     int maxParts;
-    int64_t rowBytes;    // rows from here on leave the cache: extra arithmetic is cheaper than reading twice
-    int64_t leastAhead;  // bytes of rows from which on ...
-    int64_t aheadBytes;  // ... and up to which the next comes into the cache while one is computed; 0: none
-    int64_t lineBytes;   // that come into the cache together
-    bool onlineSoftmax;  // whether long rows scale their sums of exponentials rather than read their elements again
+    int64_t rowBytes;     // rows from here on leave the cache: extra arithmetic is cheaper than reading twice
+    int64_t minPrefetch;  // bytes of rows from which on ...
+    int64_t maxPrefetch;  // ... and up to which the next comes into the cache while one is computed; 0: none
+    int64_t lineBytes;    // that come into the cache together
+    bool onlineSoftmax;   // whether long rows scale their sums of exponentials rather than read their elements again
     int unrollJam, maxUnrollJam;  // vectors of rows that reductions take side by side, and how many a plan may ask for
     int accumulators, maxAccumulators;  // states of a reduction in registers, and how many a plan may ask for
     int stateRegisters;                 // for states, of all registers; the rest is for what goes into them

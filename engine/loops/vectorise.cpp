@@ -80,7 +80,7 @@ class Vectoriser {
     void on(Set& set) { set.value = vector(set.value); }
     void on(Alloc&) {}
     void on(Barrier&) {}
-    void on(Fetch&) {}  // of the first lane
+    void on(Prefetch&) {}  // of the first lane
     void on(Turn& turn) {
         for (Expr* e : turn.values()) *e = scalar(*e);
     }

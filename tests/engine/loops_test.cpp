@@ -90,7 +90,7 @@ class LoopsTest : public QObject {
         QTest::addColumn<QString>("why");
         QTest::newRow("key")
             << "order x0\nvectros rows 16"
-            << "a plan has lines order, vectors, unroll_jam, block, loop, cache, ahead, parts, tile, indices and atomic";
+            << "a plan has lines order, vectors, unroll_jam, block, loop, cache, prefetch, parts, tile, indices and atomic";
         QTest::newRow("axis") << "order x"
                               << "order lists axes: order x0 x1";
         QTest::newRow("vectors") << "vectors columns 16"
@@ -319,31 +319,32 @@ class LoopsTest : public QObject {
     /// Threads take parts; which ones each takes changes no bit.
     /// Rows of the cache's size whose second inner loop computes for long.
     void rowsAhead() {
-        const auto ahead = [](const Kernel& kernel) { return choosePlan(kernel, kCpuTarget).ahead; };
-        QCOMPARE(ahead(softmax(9, 1 << 10)), 1);
-        QCOMPARE(ahead(softmax(999, 1 << 15)), 1);
-        QCOMPARE(ahead(softmax(9, 1000)), -1);
-        QCOMPARE(ahead(softmax(999, (1 << 15) + 1)), -1);
-        QCOMPARE(ahead(rowSumsAdded(9, 5, 2048)), -1);  // one inner loop
+        const auto prefetch = [](const Kernel& kernel) { return choosePlan(kernel, kCpuTarget).prefetch; };
+        QCOMPARE(prefetch(softmax(9, 1 << 10)), 1);
+        QCOMPARE(prefetch(softmax(999, 1 << 15)), 1);
+        QCOMPARE(prefetch(softmax(9, 1000)), -1);
+        QCOMPARE(prefetch(softmax(999, (1 << 15) + 1)), -1);
+        QCOMPARE(prefetch(rowSumsAdded(9, 5, 2048)), -1);  // one inner loop
         const Kernel kernel = softmax(9, 2048);
         const LoopPlan plan = choosePlan(kernel, kCpuTarget);
         const QString own = QString::fromStdString(text(lowerLoops(kernel, plan, kCpuTarget).nests[0]));
         const qsizetype inner = own.indexOf("exp(");
-        QVERIFY2(own.lastIndexOf("fetch b1[t", inner) > 0 && own.lastIndexOf("fetch b0[t", inner) > 0, qPrintable(own));
-        QCOMPARE(own.count("fetch"), 2);
+        QVERIFY2(own.lastIndexOf("prefetch b1[t", inner) > 0 && own.lastIndexOf("prefetch b0[t", inner) > 0,
+                 qPrintable(own));
+        QCOMPARE(own.count("prefetch"), 2);
         QVERIFY(own.contains("+ 2048]\n") && own.contains("] to write\n"));
-        QCOMPARE(problemOfText("order x0\nvectors inner 16\nloop r0\nloop r1\nloop s0\nahead 0\n", kernel),
-                 std::string("rows come ahead during an inner loop that is not the first"));
-        QCOMPARE(problemOfText("order x0\nvectors inner 16\nloop r0\nloop r1\nloop s0\nahead 3\n", kernel),
-                 std::string("rows come ahead during an inner loop that is not the first"));
-        QCOMPARE(problemOfText("order x0\nvectors rows 16\nloop r0\nloop r1\nloop s0\nahead 1\n", kernel),
-                 std::string("rows come ahead where one thread goes through one row at a time"));
+        QCOMPARE(problemOfText("order x0\nvectors inner 16\nloop r0\nloop r1\nloop s0\nprefetch 0\n", kernel),
+                 std::string("prefetch names an inner loop that is not the first"));
+        QCOMPARE(problemOfText("order x0\nvectors inner 16\nloop r0\nloop r1\nloop s0\nprefetch 3\n", kernel),
+                 std::string("prefetch names an inner loop that is not the first"));
+        QCOMPARE(problemOfText("order x0\nvectors rows 16\nloop r0\nloop r1\nloop s0\nprefetch 1\n", kernel),
+                 std::string("prefetch needs several rows, vectors inner, and no split"));
     }
     void bitsDoNotDependOnThreads() {
         const Kernel kernel = softmax(2, 1 << 12);
         auto plan = choosePlan(kernel, kCpuTarget);
         plan.cached.clear();
-        plan.ahead = -1;
+        plan.prefetch = -1;
         plan.parts = 5;
         std::vector<std::vector<char>> first;
         for (const int64_t chunk : {0, 1, 2, 3}) {

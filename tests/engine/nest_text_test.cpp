@@ -115,7 +115,7 @@ class NestTextTest : public QObject {
         row("nothing", "", "line 1: a nest begins with its name and buffers: sums(b0: f32!, b1: f32)");
         row("statement", head + "    foo = 3",
             "line 3: a statement: for x0 in 0 .. 9:, let t0: f32 = ..., b0[x0] = ..., if, var, alloc, update, merge, "
-            "barrier, fetch, turn, expected before '= 3'");
+            "barrier, prefetch, turn, expected before '= 3'");
         row("atomic", head + "    atomic b0[x0] = 1.0", "line 3: what is atomic adds: atomic b0[x0] += ...");
         row("additions to halves", "k(b0: f16!)\n  b0[0] += 1.0", "line 2: what adds is of f32, f64 or integers");
         row("lanes too late", head + "    lanes 16",
@@ -161,8 +161,8 @@ class NestTextTest : public QObject {
             "line 3: scratch memory does not hold so many elements");
         row("too long rows", turned + "b0[0] by 8 with c0[8] by 8 of 8 by 8",
             "line 3: scratch memory does not hold so many elements");
-        row("fetch", head + "    fetch b9[x0]", "line 3: a buffer, b0, expected before '[x0]'");
-        row("fetch for what", head + "    fetch b0[x0] to read", "line 3: write expected before 'read'");
+        row("prefetch", head + "    prefetch b9[x0]", "line 3: a buffer, b0, expected before '[x0]'");
+        row("prefetch for what", head + "    prefetch b0[x0] to read", "line 3: write expected before 'read'");
         row("states", head + "    alloc argmax t0: f32 of f32", "line 3: argmax has another number of states");
         row("axis", head + "    b0[x0] = 1.0\n  b0[x0] = 1.0", "k: x0 is read where no loop over it is open");
     }

@@ -259,7 +259,7 @@ LoopPlan randomPlan(const Kernel& kernel, std::mt19937& random, const TargetInfo
         plan.lanes = std::min(target.loops.warp, lanes) >> random() % 3;
     plan.unrollJam = random() % 2 || plan.vectors != VectorOver::Rows ? 1 : static_cast<int>(1 + random() % 8);
     if (random() % 2) plan.cached.clear();
-    plan.ahead = static_cast<int>(random() % 4) - 1;
+    plan.prefetch = static_cast<int>(random() % 4) - 1;
     plan.parts = random() % 2 ? 1 : static_cast<int>(1 + random() % 7);
     plan.tiled = random() % 2 && !plan.order.empty() ? plan.order[random() % plan.order.size()] : -1;
     plan.block = random() % 3 ? 0 : plan.lanes * static_cast<int64_t>(1 + random() % 5);
