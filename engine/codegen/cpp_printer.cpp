@@ -59,9 +59,9 @@ class CppPrinter {
     static std::string t(int var) { return "t" + std::to_string(var); }
 
     void on(const For& loop) {
-        const bool parts = loop.map == Map::Parts;
-        const std::string from = parts ? within(loop.from, m_nest->range, "begin") : value(loop.from).text;
-        const std::string to = parts ? within(loop.to, m_nest->range, "end") : value(loop.to).text;
+        const bool parallel = loop.map == Map::Parallel;
+        const std::string from = parallel ? within(loop.from, m_nest->range, "begin") : value(loop.from).text;
+        const std::string to = parallel ? within(loop.to, m_nest->range, "end") : value(loop.to).text;
         const std::string axis = x(loop.axis);
         if (loop.lanes == 1) {
             line("for (long " + axis + " = " + from + "; " + axis + " < " + to + "; ++" + axis + ") {");
@@ -78,7 +78,7 @@ class CppPrinter {
         line("for (; " + at + " + " + lanes + " <= " + limit + "; " + at + " += " + lanes + ") " + name + "(" + at +
              ", " + lanes + ");");
         const auto first = loop.from.asInt(), last = loop.to.asInt();
-        const bool whole = loop.whole || (!parts && first && last && (*last - *first) % loop.lanes == 0);
+        const bool whole = loop.whole || (!parallel && first && last && (*last - *first) % loop.lanes == 0);
         if (!whole) line("if (" + at + " < " + limit + ") " + name + "(" + at + ", int(" + limit + " - " + at + "));");
     }
     /// A bound of a loop over parts, cut to the part [begin, end) that the function is called for.

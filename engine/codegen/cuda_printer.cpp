@@ -21,7 +21,7 @@ constexpr int kWarp = 32;                   // threads that hand values to each 
 constexpr int64_t kStaticBytes = 48 << 10;  // of shared memory, that arrays of fixed sizes may take
 
 int threadsOf(const LoopNest& nest) { return nest.threads > 1 ? nest.threads : nest.lanes; }
-/// Of lanes in a block, each with steps of the loop over parts and scratch memory of its own.
+/// Of lanes in a block, each with steps of the parallel loop and scratch memory of its own.
 int groupsIn(const LoopNest& nest) { return std::max(nest.threads / nest.lanes, 1); }
 
 class CudaPrinter {
@@ -84,9 +84,9 @@ class CudaPrinter {
     int perThread() const { return m_nest->threads > 1 ? std::max(m_nest->lanes / m_nest->threads, 1) : 1; }
 
     void on(const For& loop) {
-        const bool parts = loop.map == Map::Parts;
+        const bool parallel = loop.map == Map::Parallel;
         std::string from = addend(loop.from), to = addend(loop.to), step = loop.lanes > 1 ? lanes() : "1";
-        if (parts) {
+        if (parallel) {
             const std::string own = groups() > 1
                                         ? "((long)blockIdx.x * " + std::to_string(groups()) + " + " + group() + ")"
                                         : "(long)blockIdx.x";

@@ -276,7 +276,7 @@ class KernelBuilder {
     }
 
     LoweredKernel build() {
-        if (m_plan->parts > 1) buildParts();
+        if (m_plan->split > 1) buildSplit();
         else buildRows();
         return std::move(m_lowered);
     }
@@ -304,7 +304,7 @@ class KernelBuilder {
         plainStores(builder);
     }
 
-    /// Opens the loop over parts: `flat` counts them, the axes of `loops` follow from it.
+    /// Opens the parallel loop: `flat` counts them, the axes of `loops` follow from it.
     void openFlat(NestBuilder& builder, int flat, const std::vector<Loop>& loops) {
         builder.open({flat});
         Expr rest = Expr::axis(flat);
@@ -335,11 +335,11 @@ class KernelBuilder {
         const Tile tile{side,
                         blocked(flat.back(), m_plan->direct ? std::max(m_plan->tile, m_plan->lanes) : m_plan->tile),
                         builder.newAxis()};
-        const int parts = builder.newAxis();
-        openFlat(builder, parts, flat);
+        const int parallel = builder.newAxis();
+        openFlat(builder, parallel, flat);
         for (Stmt& stmt : bodyOfTile(m_kernel, *m_plan, builder.nest(), tile)) builder.append(std::move(stmt));
         const SymInt range = product(flat);
-        builder.closeInto({parts, number(0), range.expr(), 1, Map::Parts, {}});
+        builder.closeInto({parallel, number(0), range.expr(), 1, Map::Parallel, {}});
         add(builder, range);
     }
     bool rowsAreVectors() const { return m_plan->vectors == VectorOver::Rows; }
@@ -350,17 +350,17 @@ class KernelBuilder {
         if (rowsAreVectors()) flat.pop_back();
         const bool serial = adds(m_kernel) && !m_plan->atomic;                             // one part has all
         const bool alone = rowsAreVectors() && flat.empty() && unrollJam == 1 && !serial;  // threads take vectors then
-        const int parts = alone ? -1 : builder.newAxis(), once = serial ? builder.newAxis() : -1;
+        const int parallel = alone ? -1 : builder.newAxis(), once = serial ? builder.newAxis() : -1;
         if (serial) builder.open({once});
         For vectors = vectorsOfRows(builder, flat, unrollJam);
-        if (!alone) openFlat(builder, parts, flat);
+        if (!alone) openFlat(builder, parallel, flat);
         if (rowsAreVectors()) builder.open({vectors.axis});
         inside();
-        if (alone) vectors.map = Map::Parts;
+        if (alone) vectors.map = Map::Parallel;
         if (rowsAreVectors()) builder.closeInto(std::move(vectors));
         const SymInt range = alone ? m_rows.back().size : product(flat);
-        if (!alone) builder.closeInto({parts, number(0), range.expr(), 1, serial ? Map::Serial : Map::Parts, {}});
-        if (serial) builder.closeInto({once, number(0), number(1), 1, Map::Parts, {}});
+        if (!alone) builder.closeInto({parallel, number(0), range.expr(), 1, serial ? Map::Serial : Map::Parallel, {}});
+        if (serial) builder.closeInto({once, number(0), number(1), 1, Map::Parallel, {}});
         add(builder, serial ? SymInt(1) : range);
     }
     /// The loop of vectors over rows. Those that are unrolled together, or of one part, are a block each, whose axis is
@@ -386,7 +386,7 @@ class KernelBuilder {
     }
 
     // ---- parts: a nest for each inner loop, which leaves its states in memory, and one for what is stored once a row
-    void buildParts() {
+    void buildSplit() {
         for (const InnerLoop& inner : m_plan->inner) {
             NestBuilder builder = begin();
             const int flat = builder.newAxis(), part = builder.newAxis();
@@ -394,7 +394,7 @@ class KernelBuilder {
             std::vector<Loop> loops = m_rows;
             if (rows) loops.pop_back();
             const For vector = vectorsOfRows(builder, loops, m_plan->unrollJam);
-            loops.push_back({part, SymInt(int64_t{m_plan->parts})});
+            loops.push_back({part, SymInt(int64_t{m_plan->split})});
             openFlat(builder, flat, loops);
             if (rows) builder.open({vector.axis});
             joinStates(builder);
@@ -402,7 +402,7 @@ class KernelBuilder {
             if (inner.reductions.empty()) builder.storeInner(inner, range);
             else statesOfPart(builder, inner, part, range);
             if (rows) builder.closeInto(vector);
-            builder.closeInto({flat, number(0), product(loops).expr(), 1, Map::Parts, {}});
+            builder.closeInto({flat, number(0), product(loops).expr(), 1, Map::Parallel, {}});
             add(builder, product(loops));
         }
         const bool plain = std::any_of(m_kernel.stores.begin(), m_kernel.stores.end(),
@@ -421,13 +421,13 @@ class KernelBuilder {
         Expr at = number(0);
         for (size_t i = 0; i + (rows ? 1 : 0) < m_rows.size(); ++i)
             at = sum(times(at, m_rows[i].size.expr()), Expr::axis(m_rows[i].axis));
-        at = sum(times(at, m_plan->parts), part);
+        at = sum(times(at, m_plan->split), part);
         return rows ? sum(times(at, m_rows.back().size.expr()), Expr::axis(m_rows.back().axis)) : at;
     }
     /// The range of the first loop that a part covers; a multiple of the lanes where that is the vector loop.
     std::pair<Expr, Expr> rangeOf(const std::vector<Loop>& loops, int part) const {
         const int64_t unit = loops.size() == 1 && m_plan->vectors == VectorOver::Inner ? m_plan->lanes : 1;
-        const SymInt length = blocks(loops[0].size, m_plan->parts * unit) * SymInt(unit);
+        const SymInt length = blocks(loops[0].size, m_plan->split * unit) * SymInt(unit);
         const Expr from = times(Expr::axis(part), length.expr());
         return {from, minimum(sum(from, length.expr()), loops[0].size.expr())};
     }
@@ -439,7 +439,7 @@ class KernelBuilder {
             for (const int state : states[i]) {
                 const DType dtype = builder.nest().vars[static_cast<size_t>(state)].dtype;
                 buffers.push_back(static_cast<int>(m_kernel.buffers.size() + m_lowered.workspace.size()));
-                m_lowered.workspace.push_back({dtype, product(m_rows) * SymInt(int64_t{m_plan->parts})});
+                m_lowered.workspace.push_back({dtype, product(m_rows) * SymInt(int64_t{m_plan->split})});
                 builder.append(Store{buffers.back(), placeOf(Expr::axis(part)), Expr(), builder.nest().var(state)});
             }
             m_stored.emplace_back(reductions[i], std::move(buffers));
@@ -458,7 +458,7 @@ class KernelBuilder {
             builder.open({part});
             builder.append(std::move(merge));
             const bool spread = m_target->loops.warp > 0 && m_plan->vectors == VectorOver::Inner;
-            builder.closeInto({part, number(0), number(m_plan->parts), spread ? m_plan->lanes : 1, Map::Serial, {}});
+            builder.closeInto({part, number(0), number(m_plan->split), spread ? m_plan->lanes : 1, Map::Serial, {}});
             builder.conclude(reduction, states);
         }
     }

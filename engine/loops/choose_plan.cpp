@@ -38,7 +38,7 @@ class Planner {
         limitStates();
         chooseUnrollJam();
         chooseAtomic();
-        chooseParts();
+        chooseSplit();
         limitUnrollJam();
         chooseAccumulators();
         chooseCached();
@@ -239,10 +239,10 @@ class Planner {
     }
     /// What adds in order is one part.
     bool addsInOrder() const { return adds(*m_kernel) && !m_plan.atomic; }
-    void chooseParts() {
+    void chooseSplit() {
         if (addsInOrder()) return;
         const auto rows = blocksOfRows();
-        if (m_plan.inner.empty() || !rows || *rows < 1 || *rows * 2 > m_target.maxParts) return;
+        if (m_plan.inner.empty() || !rows || *rows < 1 || *rows * 2 > m_target.maxSplit) return;
         int64_t longest = 0;
         for (const InnerLoop& inner : m_plan.inner) {
             const auto own = elementsOf(inner);
@@ -252,22 +252,22 @@ class Planner {
         const bool vector = m_plan.vectors == VectorOver::Rows;
         const int64_t together =
             vector ? std::min(int64_t{m_plan.lanes} * m_plan.unrollJam, m_kernel->outer.back().size.value()) : 1;
-        int64_t parts = std::min(longest / std::max<int64_t>(m_target.elementsPerPart / together, 1),
-                                 static_cast<int64_t>(m_target.maxParts / *rows));
+        int64_t split = std::min(longest / std::max<int64_t>(m_target.elementsPerPart / together, 1),
+                                 static_cast<int64_t>(m_target.maxSplit / *rows));
         // A thread that has a row joins all its parts, one after the other: as many as elements of one.
         if (vector && m_target.warp > 0)
-            parts = std::min(parts, static_cast<int64_t>(std::sqrt(static_cast<double>(longest))));
-        if (parts < 2) return;
-        m_plan.parts = static_cast<int>(parts);
-        m_plan.why.push_back("parts: " + std::to_string(static_cast<int64_t>(*rows)) +
+            split = std::min(split, static_cast<int64_t>(std::sqrt(static_cast<double>(longest))));
+        if (split < 2) return;
+        m_plan.split = static_cast<int>(split);
+        m_plan.why.push_back("split: " + std::to_string(static_cast<int64_t>(*rows)) +
                              (vector ? " blocks of rows" : " rows") + " of up to " + std::to_string(longest) +
                              " elements are too few for all cores");
     }
 
     /// Blocks that threads find too few are made smaller where the inner loops are not cut instead.
     void limitUnrollJam() {
-        while (m_plan.unrollJam > 1 && m_plan.parts == 1 &&
-               blocksOfRows().value_or(m_target.maxParts) * 4 < m_target.maxParts)
+        while (m_plan.unrollJam > 1 && m_plan.split == 1 &&
+               blocksOfRows().value_or(m_target.maxSplit) * 4 < m_target.maxSplit)
             m_plan.unrollJam /= 2;
         if (m_plan.unrollJam > 1)
             m_plan.why.push_back(
@@ -321,7 +321,7 @@ class Planner {
             bool waits = false;
             for (const int r : inner.reductions) waits |= reducerOf(m_reductions[static_cast<size_t>(r)]).waits;
             const int64_t length = loopsOf(inner, *m_kernel, m_reductions).back().size.asInt().value_or(1 << 20);
-            const bool few = length / m_plan.parts < 2 * m_target.accumulators * m_plan.lanes;
+            const bool few = length / m_plan.split < 2 * m_target.accumulators * m_plan.lanes;
             const int accumulators =
                 std::min(m_target.accumulators, m_target.stateRegisters / registersOf(inner, m_reductions, *m_info));
             if (!waits || computesLong(inner) || few || accumulators < 2) continue;
@@ -344,7 +344,7 @@ class Planner {
     }
 
     void chooseCached() {
-        if (m_plan.vectors != VectorOver::Inner || m_plan.parts > 1) return;
+        if (m_plan.vectors != VectorOver::Inner || m_plan.split > 1) return;
         for (size_t w = 0; w < m_plan.inner.size(); ++w)
             for (const int r : m_plan.inner[w].reductions) {
                 const Expr& reduction = m_reductions[static_cast<size_t>(r)];
@@ -424,7 +424,7 @@ class Planner {
         const int64_t length = last->size.asInt().value_or(threads ? 0 : lanes);
         const auto fits = [&] {
             const bool full = threads ? length % lanes == 0 || length >= 8 * lanes : length >= lanes;
-            return full && (!threads || blocksOfRows().value_or(0) * 2 >= m_target.maxParts);
+            return full && (!threads || blocksOfRows().value_or(0) * 2 >= m_target.maxSplit);
         };
         while (lanes > m_target.lanes && !fits()) lanes /= 2;
         const std::string more = std::to_string(threads ? lanes / m_target.lanes : lanes);
@@ -444,10 +444,10 @@ class Planner {
             const auto size = loop.size.asInt();
             if (!size || *size < 1) return;
             if (loop.axis == m_plan.order.back()) length = *size;
-            else if (*size > m_target.maxParts / rows) return;
+            else if (*size > m_target.maxSplit / rows) return;
             else rows *= *size;
         }
-        const int64_t blocks = std::min(length / m_target.elementsPerPart, m_target.maxParts / rows);
+        const int64_t blocks = std::min(length / m_target.elementsPerPart, m_target.maxSplit / rows);
         if (blocks < 2) return;
         const int64_t vectors = (length + blocks * m_plan.lanes - 1) / (blocks * m_plan.lanes);
         m_plan.block = vectors * m_plan.lanes;
@@ -475,7 +475,7 @@ class Planner {
     }
     /// While a row is in the cache and computed, the memory waits.
     void choosePrefetch() {
-        if (m_plan.vectors != VectorOver::Inner || m_plan.parts > 1 || m_plan.order.empty() ||
+        if (m_plan.vectors != VectorOver::Inner || m_plan.split > 1 || m_plan.order.empty() ||
             m_plan.inner.size() < 2 || computesLong(m_plan.inner[0]))
             return;
         const int64_t bytes = rowBytes();

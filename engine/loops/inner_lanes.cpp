@@ -19,7 +19,7 @@ bool areShort(const Kernel& kernel, int64_t length, const TargetInfo& target) {
     const std::vector<Expr> reductions = reductionsOf(kernel);
     const bool windows =
         std::any_of(reductions.begin(), reductions.end(), [](const Expr& r) { return reduceLoops(r).size() > 1; });
-    return target.loops.warp > 0 && windows && length <= kShort && rows >= target.loops.maxParts * kShort;
+    return target.loops.warp > 0 && windows && length <= kShort && rows >= target.loops.maxSplit * kShort;
 }
 
 int lanesOfRows(const Kernel& kernel, int64_t length, const TargetInfo& target) {
@@ -28,7 +28,7 @@ int lanesOfRows(const Kernel& kernel, int64_t length, const TargetInfo& target) 
     double rows = 1;
     for (const Loop& loop : kernel.outer) rows *= static_cast<double>(loop.size.asInt().value_or(0));
     // Few rows leave cores idle, so that each has more threads.
-    const int64_t most = rows >= target.loops.maxParts ? kMostOfThread : kLeastOfThread;
+    const int64_t most = rows >= target.loops.maxSplit ? kMostOfThread : kLeastOfThread;
     if (length > most * warp) return target.loops.lanes;
     int lanes = warp;
     while (lanes > 2 && lanes / 2 >= length) lanes /= 2;
@@ -74,7 +74,7 @@ int neighboursOf(const InnerLoop& inner, const LoopPlan& plan, const Kernel& ker
         if (e->kind == ExprKind::Load) see(e->operands[0], e->dtype);
     });
     if (!beside) return 1;
-    const int64_t length = last.size.asInt().value_or(1 << 20) / plan.parts;
+    const int64_t length = last.size.asInt().value_or(1 << 20) / plan.split;
     int count = std::clamp(kBytesOfThread / narrowest, 1, target.loops.maxAccumulators);
     while (count > 1 &&
            (length < int64_t{count} * plan.lanes || count * operations > target.fusion.unrollJamOperations ||
@@ -84,7 +84,7 @@ int neighboursOf(const InnerLoop& inner, const LoopPlan& plan, const Kernel& ker
 }
 
 std::string whyFlat(const LoopPlan& plan, const Kernel& kernel, const TargetInfo& target) {
-    if (target.loops.warp == 0 || plan.vectors != VectorOver::Rows || plan.unrollJam > 1 || plan.parts > 1 ||
+    if (target.loops.warp == 0 || plan.vectors != VectorOver::Rows || plan.unrollJam > 1 || plan.split > 1 ||
         plan.tiled >= 0 || plan.order.size() < 2)
         return {};
     size_t inLoops = 0;

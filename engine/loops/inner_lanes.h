@@ -22,7 +22,7 @@ int lanesOfRows(const Kernel& kernel, int64_t length, const TargetInfo& target);
 /// Why each thread takes one element of all row loops together, in place of a vector along the last: that one is short,
 /// so that most threads of a block had no work, or memory is not side by side along it. Empty: vectors do.
 std::string whyFlat(const LoopPlan& plan, const Kernel& kernel, const TargetInfo& target);
-/// How many steps of the loop over parts a block of threads takes at once, each by lanes of its own that are a warp or
+/// How many steps of the parallel loop a block of threads takes at once, each by lanes of its own that are a warp or
 /// less of one, or by a single thread without vectors. 1 where lanes are the whole block, and on CPUs.
 int groupsOf(const LoopPlan& plan, const TargetInfo& target);
 /// Elements side by side that each thread of an inner loop takes in one step (InnerLoop::accumulators): as many as it

@@ -155,7 +155,7 @@ class BlockInterpreter {
     void enter(Lane& lane, int k, const LaneStep& step) {
         const For& loop = std::get<For>(step.stmt->node);
         int64_t from = evaluate(lane, k, loop.from).whole, to = evaluate(lane, k, loop.to).whole;
-        if (loop.map == Map::Parts) {
+        if (loop.map == Map::Parallel) {
             from = std::max<int64_t>(from, 0) + m_block * loop.lanes;
             to = std::min(to, m_end);
         }
@@ -164,7 +164,7 @@ class BlockInterpreter {
     }
     void next(Lane& lane, const LaneStep& step) {
         const For& loop = std::get<For>(step.stmt->node);
-        const int64_t by = loop.lanes * (loop.map == Map::Parts ? m_blocks : 1);
+        const int64_t by = loop.lanes * (loop.map == Map::Parallel ? m_blocks : 1);
         const int64_t to = lane.ends[step.to], behind = static_cast<int64_t>(lane.at) + 1;
         lane.at = step.to;
         begin(lane, loop, lane.axes.at(loop.axis) + by, to, static_cast<size_t>(behind));

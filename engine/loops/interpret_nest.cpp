@@ -31,9 +31,9 @@ class NestInterpreter {
         for (const Stmt& stmt : statements) std::visit([&](const auto& own) { on(own); }, stmt.node);
     }
     void on(const For& loop) {
-        const bool parts = loop.map == Map::Parts;
+        const bool parallel = loop.map == Map::Parallel;
         int64_t from = one(loop.from).whole, to = one(loop.to).whole;
-        if (parts) {
+        if (parallel) {
             from = std::max(from, m_begin);
             to = std::min(to, m_end);
         }

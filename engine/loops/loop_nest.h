@@ -24,7 +24,8 @@ namespace cutaway {
 
 enum class Map : uint8_t {
     Serial,
-    Parts,  // an outermost loop: the runtime hands out parts of the range to threads, and it runs what it has of them
+    Parallel,  // an outermost loop: the runtime hands out parts of the range to threads, and it runs what it has of
+               // them
 };
 
 struct Stmt;
@@ -135,8 +136,8 @@ struct LoopNest {
     int lanes = 1;     // of its vector loops
     int warp = 0;      // lanes that hand values to each other in registers (LoopTarget)
     int threads = 1;   // that its lanes are, each some that lie side by side; more than lanes: of several groups, each
-                       // with steps of the loop over parts and scratch memory of its own
-    SymInt range = 1;  // steps of the loop over parts, in elements
+                       // with steps of the parallel loop and scratch memory of its own
+    SymInt range = 1;  // steps of the parallel loop, in elements
     int64_t unit = 1;  // elements of the range that its lanes take at once: a vector, or a step for each group
 
     /// Where a load or store goes.

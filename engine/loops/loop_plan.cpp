@@ -11,7 +11,7 @@ namespace cutaway {
 
 bool LoopPlan::sameChoices(const LoopPlan& other) const {
     return order == other.order && vectors == other.vectors && lanes == other.lanes && unrollJam == other.unrollJam &&
-           block == other.block && inner == other.inner && parts == other.parts && tiled == other.tiled &&
+           block == other.block && inner == other.inner && split == other.split && tiled == other.tiled &&
            tile == other.tile && direct == other.direct && atomic == other.atomic && indexBits == other.indexBits &&
            cached == other.cached && prefetch == other.prefetch;
 }
@@ -127,7 +127,7 @@ class Checker {
     std::string problem() {
         if (!isPermutation(m_plan->order, m_kernel->outer)) return "order must name each outer loop of the kernel once";
         for (const auto& check : {&Checker::vectors, &Checker::inner, &Checker::unrollJam, &Checker::block,
-                                  &Checker::needs, &Checker::parts, &Checker::tiles, &Checker::cached, &Checker::shared,
+                                  &Checker::needs, &Checker::split, &Checker::tiles, &Checker::cached, &Checker::shared,
                                   &Checker::additions, &Checker::indices, &Checker::prefetch})
             if (std::string found = (this->*check)(); !found.empty()) return found;
         return {};
@@ -229,10 +229,10 @@ class Checker {
         }
         return {};
     }
-    std::string parts() {
-        if (m_plan->parts < 1) return "there is at least one part";
-        if (m_plan->parts == 1) return {};
-        return m_plan->inner.empty() ? "parts are of inner loops, and there are none" : "";
+    std::string split() {
+        if (m_plan->split < 1) return "split is at least 1";
+        if (m_plan->split == 1) return {};
+        return m_plan->inner.empty() ? "split needs inner loops, and there are none" : "";
     }
     std::string tiles() {
         if (m_plan->tiled < 0) return m_plan->direct ? "only tiles are direct" : "";
@@ -250,7 +250,7 @@ class Checker {
             const std::vector<Loop> loops = reduceLoops(m_reductions[static_cast<size_t>(r)]);
             if (loops.size() != 1 || loops[0].size.asInt().value_or(m_target.maxCached + 1) > m_target.maxCached)
                 return "a cached reduction has one loop of at most " + std::to_string(m_target.maxCached) + " elements";
-            if (m_plan->vectors == VectorOver::Rows || m_plan->parts > 1)
+            if (m_plan->vectors == VectorOver::Rows || m_plan->split > 1)
                 return "cache needs rows that are not vectors, and no split";
             for (const InnerLoop& inner : m_plan->inner)
                 if (m_target.warp > 0 && inner.accumulators != m_plan->inner[0].accumulators)
@@ -270,7 +270,7 @@ class Checker {
         if (m_plan->atomic && !m_target.atomics) return "threads add at once on GPUs only";
         if (!adds(*m_kernel)) return m_plan->atomic ? "only kernels that add are atomic" : "";
         if (m_plan->tiled >= 0) return "what adds is not tiled";
-        return m_plan->parts > 1 && !m_plan->atomic ? "parts add at once: atomic" : "";
+        return m_plan->split > 1 && !m_plan->atomic ? "a split kernel that adds is atomic" : "";
     }
 
     std::string indices() {
@@ -281,7 +281,7 @@ class Checker {
 
     std::string prefetch() {
         if (m_plan->prefetch < 0) return {};
-        if (m_plan->vectors != VectorOver::Inner || m_plan->parts > 1 || m_plan->order.empty())
+        if (m_plan->vectors != VectorOver::Inner || m_plan->split > 1 || m_plan->order.empty())
             return "prefetch needs several rows, vectors inner, and no split";
         const bool later = m_plan->prefetch > 0 && static_cast<size_t>(m_plan->prefetch) < m_plan->inner.size();
         return later ? "" : "prefetch names an inner loop that is not the first";
@@ -311,8 +311,8 @@ std::optional<int> numberIn(std::string_view word) {
 
 /// Words of plans that version 0.1 has written, and those of today.
 constexpr std::pair<std::string_view, std::string_view> kOldWords[] = {
-    {"walk", "loop"},           {"walks", "inner"}, {"jam", "unroll_jam"},
-    {"chains", "accumulators"}, {"keep", "cache"},  {"ahead", "prefetch"},
+    {"walk", "loop"},  {"walks", "inner"},    {"jam", "unroll_jam"}, {"chains", "accumulators"},
+    {"keep", "cache"}, {"ahead", "prefetch"}, {"parts", "split"},
 };
 std::string_view today(std::string_view word) {
     const auto* const found =
@@ -379,9 +379,9 @@ std::string readLine(const std::vector<std::string_view>& words, LoopPlan& plan)
         plan.prefetch = *number(1);
         return {};
     }
-    if (key == "parts") {
-        if (!number(1)) return "parts is a number: parts 8";
-        plan.parts = *number(1);
+    if (key == "split") {
+        if (!number(1)) return "split is a number: split 8";
+        plan.split = *number(1);
         return {};
     }
     if (key == "tile") {
@@ -402,7 +402,7 @@ std::string readLine(const std::vector<std::string_view>& words, LoopPlan& plan)
         plan.atomic = true;
         return {};
     }
-    return "a plan has lines order, vectors, unroll_jam, block, loop, cache, prefetch, parts, tile, indices and atomic";
+    return "a plan has lines order, vectors, unroll_jam, block, loop, cache, prefetch, split, tile, indices and atomic";
 }
 
 }  // namespace
@@ -423,7 +423,7 @@ std::string text(const LoopPlan& plan) {
                (inner.accumulators > 1 ? " accumulators " + std::to_string(inner.accumulators) : "") + "\n";
     for (const int r : plan.cached) all += "cache r" + std::to_string(r) + "\n";
     if (plan.prefetch >= 0) all += "prefetch " + std::to_string(plan.prefetch) + "\n";
-    if (plan.parts > 1) all += "parts " + std::to_string(plan.parts) + "\n";
+    if (plan.split > 1) all += "split " + std::to_string(plan.split) + "\n";
     if (plan.tiled >= 0)
         all += "tile x" + std::to_string(plan.tiled) + " " + std::to_string(plan.tile) +
                (plan.direct ? " direct\n" : "\n");

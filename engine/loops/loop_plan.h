@@ -39,8 +39,8 @@ struct LoopPlan {
     /// In order. Reductions of outer loops only (which are the same for all rows) stand in none: they are computed
     /// where they are first asked for.
     std::vector<InnerLoop> inner;
-    /// Each inner loop is cut into this many parts, which threads take; what they made is joined in order of parts.
-    int parts = 1;
+    /// Each inner loop is split into this many parts, which threads take; what they made is joined in order of parts.
+    int split = 1;
     /// The axis of an outer loop that runs in blocks of `tile` inside the vector loop over rows; -1: none. What is
     /// contiguous along it stays in the cache from one vector to the next. `direct`: it is turned where it lies, not
     /// copied to scratch memory first.

@@ -48,7 +48,7 @@ void noteFacts(LoweredKernel& lowered, const TargetInfo& target) {
     for (LoopNest& nest : lowered.nests) {
         forEachStmt(nest.body, [&](const Stmt& stmt) {
             const auto* const loop = std::get_if<For>(&stmt.node);
-            if (loop != nullptr && loop->map == Map::Parts) nest.unit = std::max<int64_t>(nest.unit, loop->lanes);
+            if (loop != nullptr && loop->map == Map::Parallel) nest.unit = std::max<int64_t>(nest.unit, loop->lanes);
         });
         // Where a block has several groups of lanes, each takes a step.
         if (nest.threads > nest.lanes) nest.unit *= nest.threads / nest.lanes;

@@ -115,7 +115,7 @@ bool fitsNarrowIndices(const LoopPlan& plan, const Kernel& kernel) {
         return isShort(own, times);
     };
     // Each part of an inner loop writes states for each row.
-    if (!known(kernel.outer, plan.parts)) return false;
+    if (!known(kernel.outer, plan.split)) return false;
     for (const Expr& r : reductionsOf(kernel)) {
         if (!known(reduceLoops(r))) return false;
         values.push_back(r);

@@ -132,7 +132,7 @@ class NestReader {
 
     void statement(LineReader& in, size_t indent) {
         const std::string_view word = in.word();
-        if (word == "parts" || word == "vector" || word == "for") return loop(in, word, indent);
+        if (word == "parallel" || word == "vector" || word == "for") return loop(in, word, indent);
         if (word == "if") {
             Expr condition = in.expression();
             if (condition->dtype != DType::Bool) in.say("the condition of an if is a bool");
@@ -176,8 +176,8 @@ class NestReader {
     }
     void loop(LineReader& in, std::string_view word, size_t indent) {
         For made;
-        if (word == "parts") {
-            made.map = Map::Parts;
+        if (word == "parallel") {
+            made.map = Map::Parallel;
             word = in.word();
         }
         if (word == "vector") {

@@ -77,7 +77,7 @@ class Writer {
     }
     void on(For& loop, int depth) {
         const std::string how =
-            std::string(loop.map == Map::Parts ? "parts " : "") +
+            std::string(loop.map == Map::Parallel ? "parallel " : "") +
             (loop.lanes > 1 ? "vector " + std::to_string(loop.lanes) + " " : "") +
             (loop.unrollJam > 1 ? "unroll_jam " + std::to_string(loop.unrollJam) + " " : "") +
             (loop.accumulators > 1 ? "accumulators " + std::to_string(loop.accumulators) + " " : "") +

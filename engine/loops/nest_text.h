@@ -4,9 +4,9 @@
 //
 //   sums(b0: f32!, b1: f32, s0)                        buffers by number, "!" where it writes; then its sizes
 //     lanes 16                                         of its vector loops
-//     range s0                                         steps of the loop over parts
+//     range s0                                         steps of the parallel loop
 //     scratch c0: f32[64]                              an array of each thread's own
-//     parts for x0 in 0 .. s0:                         indented by two spaces: what stands inside
+//     parallel for x0 in 0 .. s0:                      indented by two spaces: what stands inside
 //       var t0: f64x16 = 0.0_f64                       a variable of 16 lanes that changes, "let" of one that does not
 //       vector 16 for x1 in 0 .. 40:
 //         t0 = t0 + f64(b1[40*x0 + x1 : 1])            lanes 40*x0 + x1, one further each

@@ -17,7 +17,7 @@ constinit const TargetInfo kCpuTarget{
               .warp = 0,
               .narrowBytes = 64,
               .elementsPerPart = 16384,
-              .maxParts = 64,
+              .maxSplit = 64,
               .rowBytes = 256 << 10,
               .minPrefetch = 4096,  // of less the processor has the next at hand anyway
               .maxPrefetch = 128 << 10,
@@ -54,7 +54,7 @@ constinit const TargetInfo kH100Target{
               .warp = 32,
               .narrowBytes = 0,
               .elementsPerPart = 16384,
-              .maxParts = 1024,
+              .maxSplit = 1024,
               .rowBytes = 256 << 10,
               .minPrefetch = 4096,
               .maxPrefetch = 0,  // other blocks use the memory meanwhile: rows of 4 096 take three times as long
@@ -92,11 +92,11 @@ void TargetInfo::addTo(Hasher& hasher) const {
     hasher.add(alignment).add(sharedBytes).add(static_cast<int>(sums)).add(static_cast<uint64_t>(missing.size()));
     for (const std::string_view function : missing) hasher.add(function);
     // Bound one by one, so that a member that is not hashed does not compile.
-    const auto& [lanes, warp, narrowBytes, elementsPerPart, maxParts, rowBytes, minPrefetch, maxPrefetch, lineBytes,
+    const auto& [lanes, warp, narrowBytes, elementsPerPart, maxSplit, rowBytes, minPrefetch, maxPrefetch, lineBytes,
                  online, unrollJam, maxUnrollJam, accumulators, maxAccumulators, stateRegisters, tile, maxCached,
                  atomics, indexBits, direct, adjacentCost, sameCost, stridedCost, gatheredCost] = loops;
     const auto& [operations, buffers, unrollJamOperations, parts, freeCost, cheapCost] = fusion;
-    hasher.add(lanes).add(warp).add(narrowBytes).add(elementsPerPart).add(maxParts).add(rowBytes).add(minPrefetch);
+    hasher.add(lanes).add(warp).add(narrowBytes).add(elementsPerPart).add(maxSplit).add(rowBytes).add(minPrefetch);
     hasher.add(maxPrefetch)
         .add(lineBytes)
         .add(online)

@@ -19,7 +19,7 @@ struct LoopTarget {
     int narrowBytes;  // of a vector of elements of one or two bytes; below `lanes`: no wider vectors
     int64_t elementsPerPart;  // what one part of a split inner loop has at least; fixed, so that bits do not depend on
                               // how many threads there are
-    int maxParts;
+    int maxSplit;
     int64_t rowBytes;     // rows from here on leave the cache: extra arithmetic is cheaper than reading twice
     int64_t minPrefetch;  // bytes of rows from which on ...
     int64_t maxPrefetch;  // ... and up to which the next comes into the cache while one is computed; 0: none

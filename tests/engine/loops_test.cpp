@@ -41,11 +41,11 @@ class LoopsTest : public QObject {
             << 2 << "order x0\nvectors inner 16\nloop r0 r1 accumulators 4\n";
         QTest::newRow("columns of bags") << 3 << "order x0 x1\nvectors rows 16\nunroll_jam 2\nloop r0\n";
         QTest::newRow("few long rows in parts")
-            << 4 << "order x0\nvectors inner 16\nloop r0 r1 accumulators 4\nparts 32\n";
+            << 4 << "order x0\nvectors inner 16\nloop r0 r1 accumulators 4\nsplit 32\n";
         QTest::newRow("a last loop that is short") << 5 << "order x1 x0\nvectors rows 16\n";
         QTest::newRow("a last loop that fills half a vector") << 6 << "order x0 x1\nvectors rows 16\n";
-        QTest::newRow("sums of many columns") << 7 << "order x0\nvectors rows 16\nunroll_jam 8\nloop r0\nparts 4\n";
-        QTest::newRow("sums of few columns") << 8 << "order x0\nvectors rows 16\nunroll_jam 2\nloop r0\nparts 16\n";
+        QTest::newRow("sums of many columns") << 7 << "order x0\nvectors rows 16\nunroll_jam 8\nloop r0\nsplit 4\n";
+        QTest::newRow("sums of few columns") << 8 << "order x0\nvectors rows 16\nunroll_jam 2\nloop r0\nsplit 16\n";
         QTest::newRow("short sums of columns") << 9 << "order x0\nvectors rows 16\nunroll_jam 4\nloop r0\n";
         QTest::newRow("bytes") << 10 << "order x0 x1\nvectors rows 64\n";
         QTest::newRow("bytes of short rows") << 11 << "order x0 x1\nvectors rows 32\n";
@@ -90,7 +90,7 @@ class LoopsTest : public QObject {
         QTest::addColumn<QString>("why");
         QTest::newRow("key")
             << "order x0\nvectros rows 16"
-            << "a plan has lines order, vectors, unroll_jam, block, loop, cache, prefetch, parts, tile, indices and atomic";
+            << "a plan has lines order, vectors, unroll_jam, block, loop, cache, prefetch, split, tile, indices and atomic";
         QTest::newRow("axis") << "order x"
                               << "order lists axes: order x0 x1";
         QTest::newRow("vectors") << "vectors columns 16"
@@ -101,8 +101,8 @@ class LoopsTest : public QObject {
                                     << "an inner loop lists reductions or stores: loop r0 r1 accumulators 4";
         QTest::newRow("accumulators") << "loop r0 accumulators"
                                       << "an inner loop lists reductions or stores: loop r0 r1 accumulators 4";
-        QTest::newRow("parts") << "parts many"
-                               << "parts is a number: parts 8";
+        QTest::newRow("parts") << "split many"
+                               << "split is a number: split 8";
         QTest::newRow("indices") << "indices narrow"
                                  << "indices are so many bits wide: indices 32";
         QTest::newRow("tile") << "tile x0"
@@ -151,7 +151,7 @@ class LoopsTest : public QObject {
                                        << "from 1 to 8 vectors are unrolled together";
         QTest::newRow("cache of nothing") << "order x0\nvectors inner 16\n" + rest + "cache r7\n"
                                           << "cache names a reduction of an inner loop";
-        QTest::newRow("cache of parts") << "order x0\nvectors inner 16\n" + rest + "cache r1\nparts 2\n"
+        QTest::newRow("cache of parts") << "order x0\nvectors inner 16\n" + rest + "cache r1\nsplit 2\n"
                                         << "cache needs rows that are not vectors, and no split";
         QTest::newRow("block of inner loops")
             << "order x0\nvectors rows 16\nblock 32\n" + rest
@@ -219,7 +219,7 @@ class LoopsTest : public QObject {
         LoopPlan parts = choosePlan(columnSums(1 << 12, 1 << 18), kCpuTarget);
         parts.indexBits = 32;
         QCOMPARE(problemOf(parts, columnSums(1 << 12, 1 << 18), kCpuTarget), std::string());
-        parts.parts = 1 << 13;
+        parts.split = 1 << 13;
         QCOMPARE(problemOf(parts, columnSums(1 << 12, 1 << 18), kCpuTarget), wide);
 
         const Kernel kernel = picked(9, 40, "squares");
@@ -229,7 +229,7 @@ class LoopsTest : public QObject {
                  QString("squares(b0: f32!, b1: f32)\n"
                          "  lanes 16\n"
                          "  range 9\n"
-                         "  parts for x2 in 0 .. 9:\n"
+                         "  parallel for x2 in 0 .. 9:\n"
                          "    x0 = x2\n"
                          "    let t0: i32 = 40*i32(x0)\n"
                          "    vector 16 for x1 in 0 .. 40:\n"
@@ -276,7 +276,7 @@ class LoopsTest : public QObject {
         inner.stores[0].inner = {inner.outer.back()};
         inner.outer.pop_back();
         plan = choosePlan(inner, kCpuTarget);
-        plan.parts = 2;
+        plan.split = 2;
         QCOMPARE(problemOf(plan, inner, kCpuTarget), std::string("parts add at once: atomic"));
         QCOMPARE(problemOf(atomic, transpose(3, 3), gpu), std::string("only kernels that add are atomic"));
         Kernel puts = kernel;
@@ -345,7 +345,7 @@ class LoopsTest : public QObject {
         auto plan = choosePlan(kernel, kCpuTarget);
         plan.cached.clear();
         plan.prefetch = -1;
-        plan.parts = 5;
+        plan.split = 5;
         std::vector<std::vector<char>> first;
         for (const int64_t chunk : {0, 1, 2, 3}) {
             Memory memory(kernel, size_t{2} << 12, 3);

@@ -58,14 +58,14 @@ class NestTextTest : public QObject {
         const auto row = [](const char* name, const char* nest) { QTest::newRow(name) << QString(nest); };
         row("rows",
             "rows(b0: f32!, b1: f32, s0)\n  range s0\n"
-            "  parts for x0 in 0 .. s0:\n    b0[x0] = exp(b1[2*x0])\n");
+            "  parallel for x0 in 0 .. s0:\n    b0[x0] = exp(b1[2*x0])\n");
         row("vectors",
             "vectors(b0: f32!, b1: f32)\n  lanes 16\n  range 40\n"
             "  parts vector 16 for x0 in 0 .. 40:\n"
             "    let t0: f32x16 = b1[x0 : 1] + b1[3*x0 : 3]\n"
             "    b0[x0 : 1] = Where(active(x0), t0, 0.0)\n");
         row("states",
-            "sums(b0: f32!, b1: f32)\n  lanes 16\n  range 9\n  parts for x0 in 0 .. 9:\n"
+            "sums(b0: f32!, b1: f32)\n  lanes 16\n  range 9\n  parallel for x0 in 0 .. 9:\n"
             "    alloc argmax t0: f32x16, t1: i64x16 of f32\n"
             "    vector 16 for x1 in 0 .. 40:\n"
             "      update argmax t0, t1 with b1[x1 + 40*x0 : 1] at ramp(x1) where active(x1)\n"
@@ -74,14 +74,14 @@ class NestTextTest : public QObject {
             "    var t2: f32 = lane(t0, 0)\n    var t3: i64 = lane(t1, 0)\n"
             "    b0[x0] = f32(t3)\n");
         row("additions",
-            "adds(b0: f32!, b1: f32, b2: i64)\n  lanes 16\n  range 9\n  parts for x0 in 0 .. 9:\n"
+            "adds(b0: f32!, b1: f32, b2: i64)\n  lanes 16\n  range 9\n  parallel for x0 in 0 .. 9:\n"
             "    atomic b0[b2[x0]] += b1[x0]\n    vector 16 for x1 in 0 .. 40:\n      b0[x1 : 1] += b1[x1 : 1]\n");
         row("scratch",
             "turn(b0: f32!, b1: f32)\n  scratch c0: f32[64]\n  barrier\n"
             "  for x0 in 0 .. 64:\n    c0[x0] = b1[x0]\n  barrier\n"
             "  for x0 in 0 .. 64:\n    x1 = remainder(x0, 8)\n    if x1 < 3:\n      b0[x0] = c0[8*x1 + quotient(x0, 8)]\n");
         row("turned",
-            "turned(b0: f32!, b1: f32)\n  range 5\n  scratch c0: f32[64]\n  parts for x0 in 0 .. 5:\n"
+            "turned(b0: f32!, b1: f32)\n  range 5\n  scratch c0: f32[64]\n  parallel for x0 in 0 .. 5:\n"
             "    turn c0[0] by 8 with b1[8*x0] by 40 of 8 by Min(x0 + 4, 8)\n"
             "    turn b0[320*x0] by 8 with c0[0] by 8 of 8 by 8\n");
     }

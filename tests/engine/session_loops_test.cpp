@@ -166,8 +166,8 @@ class SessionLoopsTest : public QObject {
         QCOMPARE(kernels->front().nodeNames, (std::vector<std::string>{"a", "s"}));
     }
     void plansAreRefusedInWords() {
-        QCOMPARE(saidOf("order x0\nparts many\n"), QStringLiteral("line 2: parts is a number: parts 8"));
-        QCOMPARE(saidOf("order x0\nvectors nothing\nparts 0\n").section(':', 0, 0),
+        QCOMPARE(saidOf("order x0\nsplit many\n"), QStringLiteral("line 2: split is a number: split 8"));
+        QCOMPARE(saidOf("order x0\nvectors nothing\nsplit 0\n").section(':', 0, 0),
                  QStringLiteral("the plan of kernel0"));
     }
     /// Every kernel by a plan without vectors: other code, the same meaning.

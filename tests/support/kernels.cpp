@@ -260,7 +260,7 @@ LoopPlan randomPlan(const Kernel& kernel, std::mt19937& random, const TargetInfo
     plan.unrollJam = random() % 2 || plan.vectors != VectorOver::Rows ? 1 : static_cast<int>(1 + random() % 8);
     if (random() % 2) plan.cached.clear();
     plan.prefetch = static_cast<int>(random() % 4) - 1;
-    plan.parts = random() % 2 ? 1 : static_cast<int>(1 + random() % 7);
+    plan.split = random() % 2 ? 1 : static_cast<int>(1 + random() % 7);
     plan.tiled = random() % 2 && !plan.order.empty() ? plan.order[random() % plan.order.size()] : -1;
     plan.block = random() % 3 ? 0 : plan.lanes * static_cast<int64_t>(1 + random() % 5);
     plan.tile = plan.tiled < 0 ? 1 : static_cast<int>(1 + random() % 20);
