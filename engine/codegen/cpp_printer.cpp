@@ -113,13 +113,13 @@ class CppPrinter {
         line("__builtin_prefetch(" + bufferName(prefetch.buffer) + " + " + inner(prefetch.index).text +
              (prefetch.toWrite ? ", 1);" : ");"));
     }
-    void on(const Turn& turn) {
+    void on(const Transpose& transpose) {
         m_helpers.insert("turn");
-        const auto side = [&](const Turn::Side& own) {
+        const auto side = [&](const Transpose::Side& own) {
             return bufferName(own.buffer) + " + " + value(own.index).text + ", " + value(own.step).text + ", ";
         };
-        line("turn(" + side(turn.from) + side(turn.to) + value(turn.rows).text + ", " + value(turn.columns).text +
-             ");");
+        line("turn(" + side(transpose.from) + side(transpose.to) + value(transpose.rows).text + ", " +
+             value(transpose.columns).text + ");");
     }
     template <class S>
     void on(const S&) {

@@ -210,15 +210,15 @@ class CudaPrinter {
     }
     /// As one of what is multiplied or divided.
     std::string factor(const Expr& e) { return e->operands.empty() ? value(e) : "(" + value(e) + ")"; }
-    void on(const Turn& turn) {
-        const std::string columns = factor(turn.columns), row = "e / " + columns, column = "e % " + columns;
-        const auto element = [&](const Turn::Side& side, const std::string& i, const std::string& j) {
+    void on(const Transpose& transpose) {
+        const std::string columns = factor(transpose.columns), row = "e / " + columns, column = "e % " + columns;
+        const auto element = [&](const Transpose::Side& side, const std::string& i, const std::string& j) {
             const std::string first = side.index.asInt() == 0 ? "" : addend(side.index) + " + ";
             return bufferName(side.buffer) + "[" + first + i + " * " + factor(side.step) + " + " + j + "]";
         };
-        line("for (int e = k; e < " + factor(turn.rows) + " * " + columns +
-             "; e += " + std::to_string(threadsOf(*m_nest)) + ") " + element(turn.to, column, row) + " = " +
-             element(turn.from, row, column) + ";");
+        line("for (int e = k; e < " + factor(transpose.rows) + " * " + columns +
+             "; e += " + std::to_string(threadsOf(*m_nest)) + ") " + element(transpose.to, column, row) + " = " +
+             element(transpose.from, row, column) + ";");
     }
     template <class S>
     void on(const S&) {

@@ -20,13 +20,13 @@ class TileBuilder {
         }
         if (storesAreCopies()) {
             for (const KernelStore& store : m_kernel->stores)
-                turn(*stagedFor(store.value), {store.buffer, atFirst(store.index), rowStep(store.index)});
+                transpose(*stagedFor(store.value), {store.buffer, atFirst(store.index), rowStep(store.index)});
             return std::move(m_body);
         }
         std::vector<int> turned;
         for (size_t i = 0; i < m_staged.size(); ++i) turned.push_back(scratch(m_staged[i]));
         for (size_t i = 0; i < m_staged.size(); ++i)
-            turn(m_staged[i], {turned[i], number(0), number(m_tile->columns.count)});
+            transpose(m_staged[i], {turned[i], number(0), number(m_tile->columns.count)});
         storeAll(turned);
         return std::move(m_body);
     }
@@ -80,9 +80,9 @@ class TileBuilder {
         body.push_back({std::move(stmt)});
     }
 
-    void turn(const Staged& own, Turn::Side to) {
-        const Turn::Side from{bufferOf(own.load), atFirst(own.load->operands[0]), own.step};
-        append(m_body, Turn{std::move(to), from, m_tile->columns.extent, m_tile->rows.extent});
+    void transpose(const Staged& own, Transpose::Side to) {
+        const Transpose::Side from{bufferOf(own.load), atFirst(own.load->operands[0]), own.step};
+        append(m_body, Transpose{std::move(to), from, m_tile->columns.extent, m_tile->rows.extent});
     }
     /// By all lanes of a block, which follow what lies side by side: along the columns of memory into scratch memory,
     /// and from there along the rows.

@@ -229,13 +229,14 @@ class BlockInterpreter {
         write(memory(store.buffer), m_nest->memoryOf(store.buffer), at, evaluate(lane, k, store.value));
     }
     void on(Lane&, int, const Prefetch&) {}
-    void on(Lane& lane, int k, const Turn& turn) {
-        const int64_t size = byteSize(m_nest->memoryOf(turn.from.buffer));
+    void on(Lane& lane, int k, const Transpose& transpose) {
+        const int64_t size = byteSize(m_nest->memoryOf(transpose.from.buffer));
         const auto number = [&](const Expr& e) { return evaluate(lane, k, e).whole; };
-        const int64_t rows = number(turn.rows), columns = number(turn.columns);
-        const int64_t fromStep = number(turn.from.step), toStep = number(turn.to.step);
-        const char* const from = static_cast<char*>(memory(turn.from.buffer)) + number(turn.from.index) * size;
-        char* const to = static_cast<char*>(memory(turn.to.buffer)) + number(turn.to.index) * size;
+        const int64_t rows = number(transpose.rows), columns = number(transpose.columns);
+        const int64_t fromStep = number(transpose.from.step), toStep = number(transpose.to.step);
+        const char* const from =
+            static_cast<char*>(memory(transpose.from.buffer)) + number(transpose.from.index) * size;
+        char* const to = static_cast<char*>(memory(transpose.to.buffer)) + number(transpose.to.index) * size;
         for (int64_t e = k; e < rows * columns; e += m_nest->lanes) {
             const int64_t row = e / columns, column = e % columns;
             std::copy_n(from + (row * fromStep + column) * size, size, to + (column * toStep + row) * size);

@@ -74,12 +74,13 @@ class NestInterpreter {
     }
     void on(const Barrier&) {}  // lanes go together
     void on(const Prefetch&) {}
-    void on(const Turn& turn) {
-        const int64_t size = byteSize(m_nest->memoryOf(turn.from.buffer));
-        const int64_t rows = one(turn.rows).whole, columns = one(turn.columns).whole;
-        const int64_t fromStep = one(turn.from.step).whole * size, toStep = one(turn.to.step).whole * size;
-        const char* const from = static_cast<char*>(memory(turn.from.buffer)) + one(turn.from.index).whole * size;
-        char* const to = static_cast<char*>(memory(turn.to.buffer)) + one(turn.to.index).whole * size;
+    void on(const Transpose& transpose) {
+        const int64_t size = byteSize(m_nest->memoryOf(transpose.from.buffer));
+        const int64_t rows = one(transpose.rows).whole, columns = one(transpose.columns).whole;
+        const int64_t fromStep = one(transpose.from.step).whole * size, toStep = one(transpose.to.step).whole * size;
+        const char* const from =
+            static_cast<char*>(memory(transpose.from.buffer)) + one(transpose.from.index).whole * size;
+        char* const to = static_cast<char*>(memory(transpose.to.buffer)) + one(transpose.to.index).whole * size;
         for (int64_t row = 0; row < rows; ++row)
             for (int64_t column = 0; column < columns; ++column)
                 std::copy_n(from + row * fromStep + column * size, size, to + column * toStep + row * size);

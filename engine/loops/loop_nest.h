@@ -103,7 +103,7 @@ struct Prefetch {
 };
 /// A matrix, `rows` by `columns`, into other memory of its dtype with its columns as rows. What stands in a row side by
 /// side is `step` away from what stands so in the next.
-struct Turn {
+struct Transpose {
     struct Side {
         int buffer = 0;  // as of Store
         Expr index, step;
@@ -113,7 +113,7 @@ struct Turn {
     std::array<Expr*, 6> values() { return {&to.index, &to.step, &from.index, &from.step, &rows, &columns}; }
 };
 struct Stmt {
-    std::variant<For, If, Index, Let, Alloc, Update, Merge, Declare, Set, Store, Barrier, Prefetch, Turn> node;
+    std::variant<For, If, Index, Let, Alloc, Update, Merge, Declare, Set, Store, Barrier, Prefetch, Transpose> node;
 };
 
 struct NestVar {
@@ -209,7 +209,7 @@ void forEachValue(Stmt& stmt, const Visit& visit) {
                 for (Expr& with : own.with) each(with);
             } else if constexpr (std::is_same_v<S, Prefetch>) {
                 each(own.index);
-            } else if constexpr (std::is_same_v<S, Turn>) {
+            } else if constexpr (std::is_same_v<S, Transpose>) {
                 for (Expr* e : own.values()) each(*e);
             } else if constexpr (!std::is_same_v<S, Alloc> && !std::is_same_v<S, Barrier>) {
                 each(own.value);

@@ -237,7 +237,7 @@ class Checker {
     std::string tiles() {
         if (m_plan->tiled < 0) return m_plan->direct ? "only tiles are direct" : "";
         if (m_plan->tile < 1) return "a tile has at least one element";
-        if (m_plan->direct && m_target.warp > 0) return "only one thread turns tiles where they lie";
+        if (m_plan->direct && m_target.warp > 0) return "only one thread transposes tiles in registers";
         const bool inner = m_plan->vectors == VectorOver::Rows && m_plan->inner.empty() && m_reductions.empty() &&
                            m_plan->tiled != m_plan->order.back() &&
                            std::find(m_plan->order.begin(), m_plan->order.end(), m_plan->tiled) != m_plan->order.end();

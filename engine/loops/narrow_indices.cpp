@@ -47,8 +47,8 @@ class Narrower {
                 store->index = narrow(store->index);
                 if (store->step) store->step = narrow(store->step);
             }
-            if (auto* turn = std::get_if<Turn>(&stmt.node))
-                for (Expr* e : turn->values()) *e = narrow(*e);
+            if (auto* transpose = std::get_if<Transpose>(&stmt.node))
+                for (Expr* e : transpose->values()) *e = narrow(*e);
             if (auto* loop = std::get_if<For>(&stmt.node)) body(loop->body);
             if (auto* branch = std::get_if<If>(&stmt.node)) body(branch->body);
         }

@@ -141,7 +141,7 @@ class NestReader {
         if (word == "let" || word == "var") return define(in, word == "var");
         if (word == "alloc" || word == "update" || word == "merge") return reduce(in, word);
         if (word == "barrier") return append(Barrier{});
-        if (word == "turn") return turn(in);
+        if (word == "transpose") return transpose(in);
         if (word == "prefetch") return prefetch(in);
         if (const auto axis = numberAfter('x', word)) {
             in.expect("=");
@@ -160,7 +160,7 @@ class NestReader {
         if (const auto shared = word == "atomic" ? numberAfter('b', in.word()) : std::nullopt)
             return store(in, *shared, true);
         in.fail(
-            "a statement: for x0 in 0 .. 9:, let t0: f32 = ..., b0[x0] = ..., if, var, alloc, update, merge, barrier, prefetch, turn,");
+            "a statement: for x0 in 0 .. 9:, let t0: f32 = ..., b0[x0] = ..., if, var, alloc, update, merge, barrier, prefetch, transpose,");
     }
     void prefetch(LineReader& in) {
         const auto buffer = numberAfter('b', in.word());
@@ -282,10 +282,11 @@ class NestReader {
         const Expr active = in.takeWord("where") ? in.expression() : Expr();
         append(Update{*number, std::move(states), with[0], at, active});
     }
-    void turn(LineReader& in) {
-        Turn made;
+    void transpose(LineReader& in) {
+        Transpose made;
         if (!side(in, made.to)) return;
-        if (!in.takeWord("with")) return in.fail("with and a matrix, turn c1[0] by 64 with c0[0] by 16 of 64 by 16");
+        if (!in.takeWord("with"))
+            return in.fail("with and a matrix, transpose c1[0] by 64 with c0[0] by 16 of 64 by 16");
         if (!side(in, made.from)) return;
         if (!in.takeWord("of")) return in.fail("of and the number of rows");
         made.rows = in.expression();
@@ -293,13 +294,13 @@ class NestReader {
         made.columns = in.expression();
         if (!in.error.empty() || !isWritten(in, made.to.buffer)) return;
         if (in.memoryOf(made.to.buffer) != in.memoryOf(made.from.buffer) || made.to.buffer == made.from.buffer)
-            return in.say("a matrix is turned into other memory of its dtype");
+            return in.say("a matrix is transposed into other memory of its dtype");
         if (!holds(made.from, made.rows, made.columns) || !holds(made.to, made.columns, made.rows))
             return in.say("scratch memory does not hold so many elements");
         append(made);
     }
     /// b0[x1] by 64: memory, where the matrix begins, and how far its rows are apart.
-    bool side(LineReader& in, Turn::Side& made) {
+    bool side(LineReader& in, Transpose::Side& made) {
         const std::string_view word = in.word();
         const auto buffer = numberAfter('b', word), array = numberAfter('c', word);
         if (!buffer && !array) in.fail("memory, b0 or c0,");
@@ -313,7 +314,7 @@ class NestReader {
         return in.error.empty();
     }
     /// Whether scratch memory is as large as numbers say; what is known only at run time is not checked.
-    bool holds(const Turn::Side& side, const Expr& rows, const Expr& columns) const {
+    bool holds(const Transpose::Side& side, const Expr& rows, const Expr& columns) const {
         const auto index = side.index.asInt(), step = side.step.asInt(), count = rows.asInt(), row = columns.asInt();
         if (side.buffer >= 0 || !index || !step || !count || !row) return true;
         const int64_t all = m_names.scratch[static_cast<size_t>(~side.buffer)].count;

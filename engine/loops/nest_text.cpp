@@ -108,12 +108,12 @@ class Writer {
         line(depth, "prefetch " + bufferName(prefetch.buffer) + "[" + shown(prefetch.index) + "]" +
                         (prefetch.toWrite ? " to write" : ""));
     }
-    void on(const Turn& turn, int depth) {
-        const auto side = [&](const Turn::Side& own) {
+    void on(const Transpose& transpose, int depth) {
+        const auto side = [&](const Transpose::Side& own) {
             return bufferName(own.buffer) + "[" + shown(own.index) + "] by " + shown(own.step);
         };
-        line(depth, "turn " + side(turn.to) + " with " + side(turn.from) + " of " + shown(turn.rows) + " by " +
-                        shown(turn.columns));
+        line(depth, "transpose " + side(transpose.to) + " with " + side(transpose.from) + " of " +
+                        shown(transpose.rows) + " by " + shown(transpose.columns));
     }
     void on(const Merge& merge, int depth) {
         std::string with;

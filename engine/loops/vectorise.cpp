@@ -81,8 +81,8 @@ class Vectoriser {
     void on(Alloc&) {}
     void on(Barrier&) {}
     void on(Prefetch&) {}  // of the first lane
-    void on(Turn& turn) {
-        for (Expr* e : turn.values()) *e = scalar(*e);
+    void on(Transpose& transpose) {
+        for (Expr* e : transpose.values()) *e = scalar(*e);
     }
     void on(Update& update) {
         update.value = vector(update.value);

@@ -122,7 +122,7 @@ class GpuPlansTest : public QObject {
         QVERIFY(direct.tiled >= 0);
         direct.direct = true;
         QCOMPARE(problemOf(direct, transpose(128, 128), target),
-                 std::string("only one thread turns tiles where they lie"));
+                 std::string("only one thread transposes tiles in registers"));
     }
     void compilerTakesAll() {
         const auto nvrtc = cuda::Nvrtc::load();

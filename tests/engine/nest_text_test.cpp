@@ -81,9 +81,9 @@ class NestTextTest : public QObject {
             "  for x0 in 0 .. 64:\n    c0[x0] = b1[x0]\n  barrier\n"
             "  for x0 in 0 .. 64:\n    x1 = remainder(x0, 8)\n    if x1 < 3:\n      b0[x0] = c0[8*x1 + quotient(x0, 8)]\n");
         row("turned",
-            "turned(b0: f32!, b1: f32)\n  range 5\n  scratch c0: f32[64]\n  parallel for x0 in 0 .. 5:\n"
-            "    turn c0[0] by 8 with b1[8*x0] by 40 of 8 by Min(x0 + 4, 8)\n"
-            "    turn b0[320*x0] by 8 with c0[0] by 8 of 8 by 8\n");
+            "transposed(b0: f32!, b1: f32)\n  range 5\n  scratch c0: f32[64]\n  parallel for x0 in 0 .. 5:\n"
+            "    transpose c0[0] by 8 with b1[8*x0] by 40 of 8 by Min(x0 + 4, 8)\n"
+            "    transpose b0[320*x0] by 8 with c0[0] by 8 of 8 by 8\n");
     }
     void texts() {
         QFETCH(QString, nest);
@@ -115,7 +115,7 @@ class NestTextTest : public QObject {
         row("nothing", "", "line 1: a nest begins with its name and buffers: sums(b0: f32!, b1: f32)");
         row("statement", head + "    foo = 3",
             "line 3: a statement: for x0 in 0 .. 9:, let t0: f32 = ..., b0[x0] = ..., if, var, alloc, update, merge, "
-            "barrier, prefetch, turn, expected before '= 3'");
+            "barrier, prefetch, transpose, expected before '= 3'");
         row("atomic", head + "    atomic b0[x0] = 1.0", "line 3: what is atomic adds: atomic b0[x0] += ...");
         row("additions to halves", "k(b0: f16!)\n  b0[0] += 1.0", "line 2: what adds is of f32, f64 or integers");
         row("lanes too late", head + "    lanes 16",
@@ -146,15 +146,15 @@ class NestTextTest : public QObject {
         row("turned", turned + "x0", "line 3: memory, b0 or c0, expected at its end");
         row("rows apart", turned + "b0[0] with", "line 3: by and how far rows are apart expected before 'with'");
         row("turned from", turned + "b0[0] by 8 of 8",
-            "line 3: with and a matrix, turn c1[0] by 64 with c0[0] by 16 of 64 by 16 expected before 'of 8'");
+            "line 3: with and a matrix, transpose c1[0] by 64 with c0[0] by 16 of 64 by 16 expected before 'of 8'");
         row("how many rows", turned + "b0[0] by 8 with b1[0] by 8",
             "line 3: of and the number of rows expected at its end");
         row("how many columns", turned + "b0[0] by 8 with b1[0] by 8 of 8",
             "line 3: by and the number of columns expected at its end");
         row("turned over itself", turned + "b0[0] by 8 with b0[64] by 8 of 8 by 8",
-            "line 3: a matrix is turned into other memory of its dtype");
+            "line 3: a matrix is transposed into other memory of its dtype");
         row("turned into another dtype", turned + "b0[0] by 8 with b2[0] by 8 of 8 by 8",
-            "line 3: a matrix is turned into other memory of its dtype");
+            "line 3: a matrix is transposed into other memory of its dtype");
         row("turned into what is read", turned + "b1[0] by 8 with b0[0] by 8 of 8 by 8",
             "line 3: b1 is not written: mark it in the first line, b1: f32!");
         row("turned out of scratch memory", turned + "c0[0] by 8 with b1[0] by 8 of 8 by 9",
