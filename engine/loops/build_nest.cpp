@@ -332,9 +332,9 @@ class KernelBuilder {
             return TileSide(own, Expr::axis(loop.axis), count);
         };
         const TileSide side = blocked(rows, m_plan->tile);
-        const Tile tile{side,
-                        blocked(flat.back(), m_plan->direct ? std::max(m_plan->tile, m_plan->lanes) : m_plan->tile),
-                        builder.newAxis()};
+        const Tile tile{
+            side, blocked(flat.back(), m_plan->inRegisters ? std::max(m_plan->tile, m_plan->lanes) : m_plan->tile),
+            builder.newAxis()};
         const int parallel = builder.newAxis();
         openFlat(builder, parallel, flat);
         for (Stmt& stmt : bodyOfTile(m_kernel, *m_plan, builder.nest(), tile)) builder.append(std::move(stmt));

@@ -14,7 +14,7 @@ class TileBuilder {
 
     Body build() {
         stageLoads();
-        if (!m_plan->direct) {
+        if (!m_plan->inRegisters) {
             byLanes();
             return std::move(m_body);
         }

@@ -379,7 +379,8 @@ class Planner {
         const std::vector<Expr> indices = allIndices();
         for (size_t i = 0; i + 1 < m_kernel->outer.size(); ++i) {
             const Loop& loop = m_kernel->outer[i];
-            const int64_t least = m_target.direct ? m_target.lanes : m_target.tile;  // else lanes take several rows
+            const int64_t least =
+                m_target.inRegisters ? m_target.lanes : m_target.tile;  // else lanes take several rows
             const bool large = loop.size.asInt().value_or(0) >= least && last.size.asInt().value_or(0) >= least;
             const bool crossed = std::any_of(indices.begin(), indices.end(), [&](const Expr& index) {
                 const auto along = strideOf(index, last.axis), other = strideOf(index, loop.axis);
@@ -388,11 +389,11 @@ class Planner {
             if (!large || !crossed) continue;
             m_plan.tiled = loop.axis;
             m_plan.tile = m_target.tile;
-            m_plan.direct = m_target.direct;
+            m_plan.inRegisters = m_target.inRegisters;
             while (!fitsShared() && m_plan.tile > 1) m_plan.tile /= 2;
             m_plan.why.push_back("tile: memory is read along " + axisText(loop.axis) + " and written along " +
                                  axisText(last.axis) + ", so tiles are turned in " +
-                                 (m_plan.direct ? "registers" : "memory that threads share"));
+                                 (m_plan.inRegisters ? "registers" : "memory that threads share"));
             return;
         }
     }

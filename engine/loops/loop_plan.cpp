@@ -12,8 +12,8 @@ namespace cutaway {
 bool LoopPlan::sameChoices(const LoopPlan& other) const {
     return order == other.order && vectors == other.vectors && lanes == other.lanes && unrollJam == other.unrollJam &&
            block == other.block && inner == other.inner && split == other.split && tiled == other.tiled &&
-           tile == other.tile && direct == other.direct && atomic == other.atomic && indexBits == other.indexBits &&
-           cached == other.cached && prefetch == other.prefetch;
+           tile == other.tile && inRegisters == other.inRegisters && atomic == other.atomic &&
+           indexBits == other.indexBits && cached == other.cached && prefetch == other.prefetch;
 }
 
 std::vector<Loop> loopsOf(const InnerLoop& inner, const Kernel& kernel, const std::vector<Expr>& reductions) {
@@ -101,7 +101,7 @@ int64_t sharedBytes(const LoopPlan& plan, const Kernel& kernel, const TargetInfo
         for (const Expr& r : reductions)
             for (const DType state : reducerOf(r).stateTypes(r->operands[0]->dtype, target.sums))
                 bytes += bytesOfStates(plan.lanes, byteSize(state), target.loops.warp);
-    if (plan.tiled < 0 || plan.direct) return bytes;
+    if (plan.tiled < 0 || plan.inRegisters) return bytes;
     std::vector<Expr> roots;
     for (const KernelStore& store : kernel.stores) roots.push_back(store.value);
     forEachExpr(roots, [&](const Expr& e) {
@@ -235,9 +235,9 @@ class Checker {
         return m_plan->inner.empty() ? "split needs inner loops, and there are none" : "";
     }
     std::string tiles() {
-        if (m_plan->tiled < 0) return m_plan->direct ? "only tiles are direct" : "";
+        if (m_plan->tiled < 0) return m_plan->inRegisters ? "in_registers needs a tile" : "";
         if (m_plan->tile < 1) return "a tile has at least one element";
-        if (m_plan->direct && m_target.warp > 0) return "only one thread transposes tiles in registers";
+        if (m_plan->inRegisters && m_target.warp > 0) return "only one thread transposes tiles in registers";
         const bool inner = m_plan->vectors == VectorOver::Rows && m_plan->inner.empty() && m_reductions.empty() &&
                            m_plan->tiled != m_plan->order.back() &&
                            std::find(m_plan->order.begin(), m_plan->order.end(), m_plan->tiled) != m_plan->order.end();
@@ -312,7 +312,7 @@ std::optional<int> numberIn(std::string_view word) {
 /// Words of plans that version 0.1 has written, and those of today.
 constexpr std::pair<std::string_view, std::string_view> kOldWords[] = {
     {"walk", "loop"},  {"walks", "inner"},    {"jam", "unroll_jam"}, {"chains", "accumulators"},
-    {"keep", "cache"}, {"ahead", "prefetch"}, {"parts", "split"},
+    {"keep", "cache"}, {"ahead", "prefetch"}, {"parts", "split"},    {"direct", "in_registers"},
 };
 std::string_view today(std::string_view word) {
     const auto* const found =
@@ -386,9 +386,9 @@ std::string readLine(const std::vector<std::string_view>& words, LoopPlan& plan)
     }
     if (key == "tile") {
         const auto axis = words.size() > 1 ? lettered(words[1], 'x') : std::nullopt;
-        plan.direct = words.size() == 4 && words[3] == "direct";
-        if (!axis || !number(2) || (words.size() > 3 && !plan.direct))
-            return "a tile is an axis and a size: tile x0 16, or tile x0 16 direct";
+        plan.inRegisters = words.size() == 4 && words[3] == "in_registers";
+        if (!axis || !number(2) || (words.size() > 3 && !plan.inRegisters))
+            return "a tile is an axis and a size: tile x0 16, or tile x0 16 in_registers";
         plan.tiled = *axis;
         plan.tile = *number(2);
         return {};
@@ -426,7 +426,7 @@ std::string text(const LoopPlan& plan) {
     if (plan.split > 1) all += "split " + std::to_string(plan.split) + "\n";
     if (plan.tiled >= 0)
         all += "tile x" + std::to_string(plan.tiled) + " " + std::to_string(plan.tile) +
-               (plan.direct ? " direct\n" : "\n");
+               (plan.inRegisters ? " in_registers\n" : "\n");
     if (plan.indexBits != 64) all += "indices " + std::to_string(plan.indexBits) + "\n";
     if (plan.atomic) all += "atomic\n";
     for (const std::string& why : plan.why) all += "# " + why + "\n";

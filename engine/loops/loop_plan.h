@@ -42,10 +42,10 @@ struct LoopPlan {
     /// Each inner loop is split into this many parts, which threads take; what they made is joined in order of parts.
     int split = 1;
     /// The axis of an outer loop that runs in blocks of `tile` inside the vector loop over rows; -1: none. What is
-    /// contiguous along it stays in the cache from one vector to the next. `direct`: it is turned where it lies, not
-    /// copied to scratch memory first.
+    /// contiguous along it stays in the cache from one vector to the next. `inRegisters`: it is turned where it lies,
+    /// not copied to scratch memory first.
     int tiled = -1, tile = 1;
-    bool direct = false;
+    bool inRegisters = false;
     /// Threads add to memory at once. Without it a kernel that adds runs on one.
     bool atomic = false;
     /// Of indices into buffers: 32 or 64.

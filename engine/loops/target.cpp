@@ -33,7 +33,7 @@ constinit const TargetInfo kCpuTarget{
               .maxCached = 8192,     // more would not stay in the cache
               .atomics = false,
               .indexBits = 64,  // addresses are computed in 64 anyway
-              .direct = true,
+              .inRegisters = true,
               .adjacentCost = 1,
               .sameCost = 0.5,
               .stridedCost = 6,
@@ -69,7 +69,7 @@ constinit const TargetInfo kH100Target{
               .maxCached = 4096,  // of 8 bytes 32 KiB, beside what lanes join their states in
               .atomics = true,
               .indexBits = 64,  // with 32 sums of columns gain a tenth, while transposes lose a quarter (H200)
-              .direct = false,
+              .inRegisters = false,
               .adjacentCost = 1,
               .sameCost = 0.5,
               .stridedCost = 6,
@@ -94,7 +94,7 @@ void TargetInfo::addTo(Hasher& hasher) const {
     // Bound one by one, so that a member that is not hashed does not compile.
     const auto& [lanes, warp, narrowBytes, elementsPerPart, maxSplit, rowBytes, minPrefetch, maxPrefetch, lineBytes,
                  online, unrollJam, maxUnrollJam, accumulators, maxAccumulators, stateRegisters, tile, maxCached,
-                 atomics, indexBits, direct, adjacentCost, sameCost, stridedCost, gatheredCost] = loops;
+                 atomics, indexBits, inRegisters, adjacentCost, sameCost, stridedCost, gatheredCost] = loops;
     const auto& [operations, buffers, unrollJamOperations, parts, freeCost, cheapCost] = fusion;
     hasher.add(lanes).add(warp).add(narrowBytes).add(elementsPerPart).add(maxSplit).add(rowBytes).add(minPrefetch);
     hasher.add(maxPrefetch)
@@ -104,7 +104,7 @@ void TargetInfo::addTo(Hasher& hasher) const {
         .add(maxUnrollJam)
         .add(accumulators)
         .add(maxAccumulators);
-    hasher.add(stateRegisters).add(tile).add(maxCached).add(atomics).add(indexBits).add(direct);
+    hasher.add(stateRegisters).add(tile).add(maxCached).add(atomics).add(indexBits).add(inRegisters);
     hasher.add(adjacentCost).add(sameCost).add(stridedCost).add(gatheredCost);
     hasher.add(static_cast<uint64_t>(operations)).add(static_cast<uint64_t>(buffers)).add(unrollJamOperations);
     hasher.add(static_cast<uint64_t>(parts)).add(freeCost).add(cheapCost);

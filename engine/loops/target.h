@@ -30,9 +30,9 @@ struct LoopTarget {
     int stateRegisters;                 // for states, of all registers; the rest is for what goes into them
     int tile;                           // elements that a transpose reads along memory at once
     int64_t maxCached;                  // elements of a row that scratch memory may hold
-    bool atomics;   // whether threads may add to one element, in any order: CPUs give the same bits always
-    int indexBits;  // of indices, where all fit
-    bool direct;    // tiles are turned in registers; else threads hand elements to each other in shared memory
+    bool atomics;      // whether threads may add to one element, in any order: CPUs give the same bits always
+    int indexBits;     // of indices, where all fit
+    bool inRegisters;  // tiles are turned in registers; else threads hand elements to each other in shared memory
     // Instructions of one vector load or store: elements side by side, one element for all lanes, elements a constant
     // step apart, and an index for each lane.
     double adjacentCost, sameCost, stridedCost, gatheredCost;

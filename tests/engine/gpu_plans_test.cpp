@@ -120,7 +120,7 @@ class GpuPlansTest : public QObject {
             QCOMPARE(differenceOfLanes(kernel, plan, target, 7 * 90, seed), QString());
         LoopPlan direct = choosePlan(transpose(128, 128), target);
         QVERIFY(direct.tiled >= 0);
-        direct.direct = true;
+        direct.inRegisters = true;
         QCOMPARE(problemOf(direct, transpose(128, 128), target),
                  std::string("only one thread transposes tiles in registers"));
     }

@@ -36,7 +36,7 @@ class LoopsTest : public QObject {
         QTest::addColumn<QString>("plan");
         QTest::newRow("one pass for each, along rows")
             << 0 << "order x0\nvectors inner 16\nloop r0 accumulators 4\nloop r1\nloop s0\ncache r1\n";
-        QTest::newRow("tile of a transpose") << 1 << "order x0 x1\nvectors rows 16\ntile x0 128 direct\n";
+        QTest::newRow("tile of a transpose") << 1 << "order x0 x1\nvectors rows 16\ntile x0 128 in_registers\n";
         QTest::newRow("reductions of one row share a pass")
             << 2 << "order x0\nvectors inner 16\nloop r0 r1 accumulators 4\n";
         QTest::newRow("columns of bags") << 3 << "order x0 x1\nvectors rows 16\nunroll_jam 2\nloop r0\n";
@@ -106,9 +106,9 @@ class LoopsTest : public QObject {
         QTest::newRow("indices") << "indices narrow"
                                  << "indices are so many bits wide: indices 32";
         QTest::newRow("tile") << "tile x0"
-                              << "a tile is an axis and a size: tile x0 16, or tile x0 16 direct";
+                              << "a tile is an axis and a size: tile x0 16, or tile x0 16 in_registers";
         QTest::newRow("tile of another kind") << "tile x0 16 turned"
-                                              << "a tile is an axis and a size: tile x0 16, or tile x0 16 direct";
+                                              << "a tile is an axis and a size: tile x0 16, or tile x0 16 in_registers";
     }
     void refusedTexts() {
         QFETCH(QString, plan);

@@ -40,7 +40,7 @@ const TargetChange kTargetChanges[] = {
     {"lanes", [](TargetInfo& t) { t.loops.lanes = 8; }},
     {"indexBits", [](TargetInfo& t) { t.loops.indexBits = 32; }},
     {"gatheredCost", [](TargetInfo& t) { t.loops.gatheredCost += 1; }},
-    {"direct", [](TargetInfo& t) { t.loops.direct = false; }},
+    {"in_registers", [](TargetInfo& t) { t.loops.inRegisters = false; }},
     {"tf32", [](TargetInfo& t) { t.tf32 = Tf32::All; }},
     {"buffers", [](TargetInfo& t) { t.fusion.buffers = 20; }},
     {"parts", [](TargetInfo& t) { t.fusion.parts = 2; }},
@@ -113,7 +113,7 @@ class TargetsTest : public QObject {
                  qPrintable(why));
         for (const TargetInfo& target : {kH100Target, small}) {
             const LoopPlan plan = choosePlan(turned, target);
-            QVERIFY(plan.tiled >= 0 && !plan.direct);
+            QVERIFY(plan.tiled >= 0 && !plan.inRegisters);
             QVERIFY(sharedBytes(plan, turned, target) <= target.sharedBytes);
             const LoweredKernel lowered = lowerLoops(turned, plan, target);
             int64_t bytes = 0;

@@ -264,7 +264,7 @@ LoopPlan randomPlan(const Kernel& kernel, std::mt19937& random, const TargetInfo
     plan.tiled = random() % 2 && !plan.order.empty() ? plan.order[random() % plan.order.size()] : -1;
     plan.block = random() % 3 ? 0 : plan.lanes * static_cast<int64_t>(1 + random() % 5);
     plan.tile = plan.tiled < 0 ? 1 : static_cast<int>(1 + random() % 20);
-    plan.direct = plan.tiled >= 0 && random() % 2;
+    plan.inRegisters = plan.tiled >= 0 && random() % 2;
     plan.indexBits = random() % 3 ? 64 : 32;
     // Each reduction may also have a pass over memory of its own.
     if (random() % 2) {

@@ -72,7 +72,7 @@ QWidget* LoopsWindow::makePlan() {
     m_plan->setToolTip(
         tr("A plan has lines, in any order:\norder x0 x1\nvectors rows 16 (or inner 16, or nothing)\nunroll_jam 4\n"
            "block 4096\nloop r0 r1 accumulators 4 (or stores: loop s0)\ncache r1\nprefetch 1\nsplit 8\n"
-           "tile x0 16 (or: tile x0 16 direct)\nindices 32\natomic\n# a remark"));
+           "tile x0 16 (or: tile x0 16 in_registers)\nindices 32\natomic\n# a remark"));
     m_plan->installEventFilter(this);
     m_check->setToolTip(tr("Whether the plan computes this kernel; shows its loops and its C++"));
     m_run->setToolTip(tr("Run the compiled graph as it was planned and by this plan, and compare (Ctrl+Enter)"));
