@@ -30,8 +30,8 @@ class Accumulators {
                     loop->accumulators = 1;
             if (loop->accumulators == 1) continue;
             for (const Stmt& inner : loop->body)
-                if (const auto* update = std::get_if<Update>(&inner.node))
-                    m_counts[update->states[0]] = loop->accumulators;
+                if (const auto* accumulated = std::get_if<Accumulate>(&inner.node))
+                    m_counts[accumulated->states[0]] = loop->accumulators;
         }
     }
 
@@ -77,9 +77,9 @@ class Accumulators {
     }
     void joinAccumulators(const Alloc& alloc, Body& body) {
         for (int chain = 1; chain < m_counts.at(alloc.states[0]); ++chain) {
-            Merge merge{alloc.reducer, alloc.states, {}};
-            for (const int state : alloc.states) merge.with.push_back(m_nest->var(m_states.at({state, chain})));
-            body.push_back({std::move(merge)});
+            Combine combine{alloc.reducer, alloc.states, {}};
+            for (const int state : alloc.states) combine.with.push_back(m_nest->var(m_states.at({state, chain})));
+            body.push_back({std::move(combine)});
         }
     }
 
@@ -142,10 +142,10 @@ class Accumulators {
             forEachValue(stmt, [&](Expr& value) { value = moved(value); });
             if (auto* store = std::get_if<Store>(&stmt.node); store && store->step && m_nest->warp > 0)
                 store->step = timesStep(store->step, m_apart);
-            if (auto* update = std::get_if<Update>(&stmt.node)) {
-                update->active = Expr();  // all lanes are
+            if (auto* accumulated = std::get_if<Accumulate>(&stmt.node)) {
+                accumulated->active = Expr();  // all lanes are
                 if (chain > 0)
-                    for (int& state : update->states) state = m_states.at({state, chain});
+                    for (int& state : accumulated->states) state = m_states.at({state, chain});
             }
             if (auto* let = std::get_if<Let>(&stmt.node); let && chain > 0) {
                 const NestVar type = m_nest->vars[static_cast<size_t>(let->var)];

@@ -107,8 +107,8 @@ class NestBuilder {
                 const Expr element = ready(r->operands[0]);
                 if (const int scratch = cacheOf(r); scratch < 0)
                     append(Store{scratch, Expr::axis(own[0].axis), Expr(), element});
-                append(Update{static_cast<int>(r->integer), states[i], element,
-                              reducerOf(r).position ? position(own) : Expr(), Expr()});
+                append(Accumulate{static_cast<int>(r->integer), states[i], element,
+                                  reducerOf(r).position ? position(own) : Expr(), Expr()});
             }
         });
         return states;
@@ -450,13 +450,13 @@ class KernelBuilder {
         for (const auto& [reduction, buffers] : m_stored) {
             const auto states = builder.allocate(reduction);
             const int part = builder.newAxis();
-            Merge merge{static_cast<int>(reduction->integer), states, {}};
+            Combine combine{static_cast<int>(reduction->integer), states, {}};
             const Expr at = placeOf(Expr::axis(part));
             for (size_t i = 0; i < buffers.size(); ++i)
-                merge.with.push_back(
+                combine.with.push_back(
                     Expr::load(bufferName(buffers[i]), at, builder.nest().vars[static_cast<size_t>(states[i])].dtype));
             builder.open({part});
-            builder.append(std::move(merge));
+            builder.append(std::move(combine));
             const bool spread = m_target->loops.warp > 0 && m_plan->vectors == VectorOver::Inner;
             builder.closeInto({part, number(0), number(m_plan->split), spread ? m_plan->lanes : 1, Map::Serial, {}});
             builder.conclude(reduction, states);

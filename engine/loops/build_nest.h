@@ -1,6 +1,6 @@
 #pragma once
 // The first step of lowerLoops: the loops of a kernel and its plan, with whole expressions in them and reductions as
-// Alloc, Update and Merge. Vector loops are marked, and still hold expressions of one element.
+// Alloc, Accumulate and Combine. Vector loops are marked, and still hold expressions of one element.
 #include "engine/loops/loop_nest.h"
 
 namespace cutaway {

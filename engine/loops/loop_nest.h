@@ -62,13 +62,13 @@ struct Alloc {
     std::vector<int> states;
 };
 /// One element into the states; `active`: null, or the lanes that count.
-struct Update {
+struct Accumulate {
     int reducer = 0;
     std::vector<int> states;
     Expr value, at, active;
 };
-/// Merges other states of the same reducer, given as expressions, into these: those of a part, or of other lanes.
-struct Merge {
+/// Combines other states of the same reducer, given as expressions, into these: those of a part, or of other lanes.
+struct Combine {
     int reducer = 0;
     std::vector<int> states;
     std::vector<Expr> with;
@@ -113,7 +113,8 @@ struct Transpose {
     std::array<Expr*, 6> values() { return {&to.index, &to.step, &from.index, &from.step, &rows, &columns}; }
 };
 struct Stmt {
-    std::variant<For, If, Index, Let, Alloc, Update, Merge, Declare, Set, Store, Barrier, Prefetch, Transpose> node;
+    std::variant<For, If, Index, Let, Alloc, Accumulate, Combine, Declare, Set, Store, Barrier, Prefetch, Transpose>
+        node;
 };
 
 struct NestVar {
@@ -201,11 +202,11 @@ void forEachValue(Stmt& stmt, const Visit& visit) {
                 each(own.index);
                 each(own.step);
                 each(own.value);
-            } else if constexpr (std::is_same_v<S, Update>) {
+            } else if constexpr (std::is_same_v<S, Accumulate>) {
                 each(own.value);
                 each(own.at);
                 each(own.active);
-            } else if constexpr (std::is_same_v<S, Merge>) {
+            } else if constexpr (std::is_same_v<S, Combine>) {
                 for (Expr& with : own.with) each(with);
             } else if constexpr (std::is_same_v<S, Prefetch>) {
                 each(own.index);

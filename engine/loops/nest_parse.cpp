@@ -139,7 +139,7 @@ class NestReader {
             return open(in, If{std::move(condition), {}}, indent);
         }
         if (word == "let" || word == "var") return define(in, word == "var");
-        if (word == "alloc" || word == "update" || word == "merge") return reduce(in, word);
+        if (word == "alloc" || word == "accumulate" || word == "combine") return reduce(in, word);
         if (word == "barrier") return append(Barrier{});
         if (word == "transpose") return transpose(in);
         if (word == "prefetch") return prefetch(in);
@@ -160,7 +160,7 @@ class NestReader {
         if (const auto shared = word == "atomic" ? numberAfter('b', in.word()) : std::nullopt)
             return store(in, *shared, true);
         in.fail(
-            "a statement: for x0 in 0 .. 9:, let t0: f32 = ..., b0[x0] = ..., if, var, alloc, update, merge, barrier, prefetch, transpose,");
+            "a statement: for x0 in 0 .. 9:, let t0: f32 = ..., b0[x0] = ..., if, var, alloc, accumulate, combine, barrier, prefetch, transpose,");
     }
     void prefetch(LineReader& in) {
         const auto buffer = numberAfter('b', in.word());
@@ -276,11 +276,11 @@ class NestReader {
         if (!in.takeWord("with")) return in.fail("with and a value");
         std::vector<Expr> with;
         do with.push_back(in.expression());
-        while (word == "merge" && in.error.empty() && in.take(","));
-        if (word == "merge") return append(Merge{*number, std::move(states), std::move(with)});
+        while (word == "combine" && in.error.empty() && in.take(","));
+        if (word == "combine") return append(Combine{*number, std::move(states), std::move(with)});
         const Expr at = in.takeWord("at") ? in.expression() : Expr();
         const Expr active = in.takeWord("where") ? in.expression() : Expr();
-        append(Update{*number, std::move(states), with[0], at, active});
+        append(Accumulate{*number, std::move(states), with[0], at, active});
     }
     void transpose(LineReader& in) {
         Transpose made;

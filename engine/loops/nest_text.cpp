@@ -98,10 +98,10 @@ class Writer {
         for (const int state : alloc.states) all += (all.empty() ? "" : ", ") + typed(state);
         line(depth, "alloc " + reducerText(alloc.reducer) + " " + all + " of " + cellDtypeText(alloc.body));
     }
-    void on(const Update& update, int depth) {
-        line(depth, "update " + reducerText(update.reducer) + " " + states(update.states) + " with " +
-                        shown(update.value) + (update.at ? " at " + shown(update.at) : "") +
-                        (update.active ? " where " + shown(update.active) : ""));
+    void on(const Accumulate& accumulated, int depth) {
+        line(depth, "accumulate " + reducerText(accumulated.reducer) + " " + states(accumulated.states) + " with " +
+                        shown(accumulated.value) + (accumulated.at ? " at " + shown(accumulated.at) : "") +
+                        (accumulated.active ? " where " + shown(accumulated.active) : ""));
     }
     void on(const Barrier&, int depth) { line(depth, "barrier"); }
     void on(const Prefetch& prefetch, int depth) {
@@ -115,10 +115,10 @@ class Writer {
         line(depth, "transpose " + side(transpose.to) + " with " + side(transpose.from) + " of " +
                         shown(transpose.rows) + " by " + shown(transpose.columns));
     }
-    void on(const Merge& merge, int depth) {
+    void on(const Combine& combine, int depth) {
         std::string with;
-        for (const Expr& e : merge.with) with += (with.empty() ? "" : ", ") + shown(e);
-        line(depth, "merge " + reducerText(merge.reducer) + " " + states(merge.states) + " with " + with);
+        for (const Expr& e : combine.with) with += (with.empty() ? "" : ", ") + shown(e);
+        line(depth, "combine " + reducerText(combine.reducer) + " " + states(combine.states) + " with " + with);
     }
     void on(const Store& store, int depth) {
         line(depth, (store.how == StoreHow::Atomic ? "atomic " : "") + bufferName(store.buffer) + "[" +

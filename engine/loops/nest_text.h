@@ -13,7 +13,7 @@
 //       x2 = x0//3                                     an axis that follows from others
 //       if x2 < 4:
 //         b0[x0] = f32(lane(t0, 0))
-//   alloc sum t1: f64 of f32; update sum t1 with VALUE at POSITION where ACTIVE; merge sum t1 with t2; barrier
+//   alloc sum t1: f64 of f32; accumulate sum t1 with VALUE at POSITION where ACTIVE; combine sum t1 with t2; barrier
 //   prefetch b1[40*x0 + 40]; prefetch b0[40*x0] to write     asks for the memory of an element
 #include <string>
 #include <string_view>

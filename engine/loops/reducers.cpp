@@ -37,7 +37,7 @@ template <ExprKind kind>
 Expr two(const Expr& a, const Expr& b) {
     return Expr::make(kind, {a, b}, a->dtype);
 }
-/// A reducer of one state whose step and merge are one operation.
+/// A reducer of one state whose step and combine are one operation.
 template <ExprKind kind>
 States fold(const States& a, const Expr& value, const Expr&) {
     return {two<kind>(a[0], Expr::cast(value, a[0]->dtype))};

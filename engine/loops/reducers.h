@@ -1,6 +1,6 @@
 #pragma once
 // What a reduction does, as a table: each row gives its states and how they begin, take an element, are joined and give
-// the result, all as expressions. Lanes, parts and threads join by `merge`; no printer and no interpreter knows a
+// the result, all as expressions. Lanes, parts and threads join by `combine`; no printer and no interpreter knows a
 // reducer by name.
 #include <string_view>
 #include <vector>
@@ -18,7 +18,7 @@ struct Reducer {
     std::vector<Expr> (*identity)(const std::vector<DType>& states);
     /// The states after `value`, which stands at row-major position `at` (I64) among the reduced elements.
     std::vector<Expr> (*step)(const std::vector<Expr>& states, const Expr& value, const Expr& at);
-    std::vector<Expr> (*merge)(const std::vector<Expr>& a, const std::vector<Expr>& b);
+    std::vector<Expr> (*combine)(const std::vector<Expr>& a, const std::vector<Expr>& b);
     Expr (*finish)(const std::vector<Expr>& states, DType body);
     bool position = false;  // reads `at`
     bool waits = false;     // a step waits for the one before: the reduction is latency-bound

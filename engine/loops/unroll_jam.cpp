@@ -74,8 +74,8 @@ class UnrollAndJam {
         if (auto* let = std::get_if<Let>(&stmt.node)) define(let->var, k);
         else if (auto* alloc = std::get_if<Alloc>(&stmt.node))
             for (int& state : alloc->states) define(state, k);
-        else if (auto* update = std::get_if<Update>(&stmt.node)) rename(update->states, k);
-        else if (auto* merge = std::get_if<Merge>(&stmt.node)) rename(merge->states, k);
+        else if (auto* accumulated = std::get_if<Accumulate>(&stmt.node)) rename(accumulated->states, k);
+        else if (auto* combine = std::get_if<Combine>(&stmt.node)) rename(combine->states, k);
         return stmt;
     }
     void define(int& var, size_t k) {

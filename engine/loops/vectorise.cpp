@@ -84,30 +84,31 @@ class Vectoriser {
     void on(Transpose& transpose) {
         for (Expr* e : transpose.values()) *e = scalar(*e);
     }
-    void on(Update& update) {
-        update.value = vector(update.value);
-        if (update.at) update.at = vector(update.at);
-        rename(update.states);
+    void on(Accumulate& accumulated) {
+        accumulated.value = vector(accumulated.value);
+        if (accumulated.at) accumulated.at = vector(accumulated.at);
+        rename(accumulated.states);
         if (m_axis < 0) return;
-        if (!m_widened.contains(update.states[0])) {
-            widen(update.states);
-            m_shared.insert(update.states[0]);
+        if (!m_widened.contains(accumulated.states[0])) {
+            widen(accumulated.states);
+            m_shared.insert(accumulated.states[0]);
         }
         // A state that lanes share must skip inactive lanes; that of an inactive lane's own row is never read.
-        if (m_shared.contains(update.states[0]))
-            update.active = Expr::call("active", {Expr::axis(m_axis)}, DType::Bool);
+        if (m_shared.contains(accumulated.states[0]))
+            accumulated.active = Expr::call("active", {Expr::axis(m_axis)}, DType::Bool);
     }
-    void on(Merge& merge) {
-        for (Expr& with : merge.with) with = vector(with);
-        rename(merge.states);
-        if (m_axis < 0 || m_widened.contains(merge.states[0])) return;
-        widen(merge.states);
+    void on(Combine& combine) {
+        for (Expr& with : combine.with) with = vector(with);
+        rename(combine.states);
+        if (m_axis < 0 || m_widened.contains(combine.states[0])) return;
+        widen(combine.states);
         // Inactive lanes leave the states as they are.
         std::vector<DType> types;
-        for (const int state : merge.states) types.push_back(m_nest->vars[static_cast<size_t>(state)].dtype);
-        const std::vector<Expr> identity = reducer(merge.reducer).identity(types);
+        for (const int state : combine.states) types.push_back(m_nest->vars[static_cast<size_t>(state)].dtype);
+        const std::vector<Expr> identity = reducer(combine.reducer).identity(types);
         const Expr active = Expr::call("active", {Expr::axis(m_axis)}, DType::Bool);
-        for (size_t i = 0; i < merge.with.size(); ++i) merge.with[i] = Expr::where(active, merge.with[i], identity[i]);
+        for (size_t i = 0; i < combine.with.size(); ++i)
+            combine.with[i] = Expr::where(active, combine.with[i], identity[i]);
     }
     void on(Store& store) {
         store.value = vector(store.value);
@@ -125,12 +126,12 @@ class Vectoriser {
             if (auto found = m_scalarOf.find(state); found != m_scalarOf.end()) state = found->second;
     }
 
-    /// After the loop: merges the lanes of vector states by halves until one is left, with fewer dependent steps than
+    /// After the loop: combines the lanes of vector states by halves until one is left, with fewer dependent steps than
     /// lane by lane. Variables of one lane take the place of the vectors.
     void joinLanes(const Alloc& alloc, Body& body) {
         CT_CHECK((m_lanes & (m_lanes - 1)) == 0, "lanes are halved until one is left");
         for (int apart = m_lanes / 2; apart > 0; apart /= 2)
-            mergeWith(alloc, "lanes_from", apart, m_lanes, alloc.states, body);
+            combineWith(alloc, "lanes_from", apart, m_lanes, alloc.states, body);
         for (const int state : alloc.states) {
             const Expr vector = m_nest->var(state);
             const int one = m_nest->newVar(vector->dtype, 1, true);
@@ -145,7 +146,7 @@ class Vectoriser {
         const int warp = std::min(m_nest->warp, m_lanes);
         for (const Alloc& alloc : allocs)
             for (int apart = warp / 2; apart > 0; apart /= 2)
-                mergeWith(alloc, "lanes_xor", apart, m_lanes, alloc.states, body);
+                combineWith(alloc, "lanes_xor", apart, m_lanes, alloc.states, body);
         for (const Alloc& alloc : allocs)
             for (const int state : alloc.states) {
                 const Expr vector = m_nest->var(state);
@@ -156,20 +157,20 @@ class Vectoriser {
         for (const Alloc& alloc : allocs) {
             std::vector<int> ones = alloc.states;
             rename(ones);
-            for (int lane = warp; lane < m_lanes; lane += warp) mergeWith(alloc, "lane", lane, 1, ones, body);
+            for (int lane = warp; lane < m_lanes; lane += warp) combineWith(alloc, "lane", lane, 1, ones, body);
         }
     }
     /// Merges into `states` what the function gives of the vectors of the reduction.
-    void mergeWith(const Alloc& alloc, const char* function, int argument, int lanes, const std::vector<int>& states,
-                   Body& body) {
-        Merge merge{alloc.reducer, states, {}};
+    void combineWith(const Alloc& alloc, const char* function, int argument, int lanes, const std::vector<int>& states,
+                     Body& body) {
+        Combine combine{alloc.reducer, states, {}};
         for (const int state : alloc.states) {
             const Expr vector = m_nest->var(state);
             const int other = m_nest->newVar(vector->dtype, lanes);
             body.push_back({Let{other, Expr::call(function, {vector, Expr::integer(argument)}, vector->dtype)}});
-            merge.with.push_back(m_nest->var(other));
+            combine.with.push_back(m_nest->var(other));
         }
-        body.push_back({std::move(merge)});
+        body.push_back({std::move(combine)});
     }
 
     Expr renamed(const Expr& e) const {
@@ -235,9 +236,10 @@ class ReductionLowerer {
             if (auto* loop = std::get_if<For>(&stmt.node)) run(loop->body);
             if (auto* branch = std::get_if<If>(&stmt.node)) run(branch->body);
             if (const auto* alloc = std::get_if<Alloc>(&stmt.node)) begin(*alloc, result);
-            else if (const auto* update = std::get_if<Update>(&stmt.node)) step(*update, result);
-            else if (const auto* merge = std::get_if<Merge>(&stmt.node))
-                assign(merge->states, reducer(merge->reducer).merge(read(merge->states), merge->with), result);
+            else if (const auto* accumulated = std::get_if<Accumulate>(&stmt.node)) step(*accumulated, result);
+            else if (const auto* combine = std::get_if<Combine>(&stmt.node))
+                assign(combine->states, reducer(combine->reducer).combine(read(combine->states), combine->with),
+                       result);
             else result.push_back(std::move(stmt));
         }
         body = std::move(result);
@@ -255,12 +257,12 @@ class ReductionLowerer {
         const std::vector<Expr> identity = reducer(alloc.reducer).identity(types);
         for (size_t i = 0; i < alloc.states.size(); ++i) body.push_back({Declare{alloc.states[i], identity[i]}});
     }
-    void step(const Update& update, Body& body) {
-        const std::vector<Expr> states = read(update.states);
-        std::vector<Expr> next = reducer(update.reducer).step(states, update.value, update.at);
-        if (update.active)
-            for (size_t i = 0; i < next.size(); ++i) next[i] = Expr::where(update.active, next[i], states[i]);
-        assign(update.states, next, body);
+    void step(const Accumulate& accumulated, Body& body) {
+        const std::vector<Expr> states = read(accumulated.states);
+        std::vector<Expr> next = reducer(accumulated.reducer).step(states, accumulated.value, accumulated.at);
+        if (accumulated.active)
+            for (size_t i = 0; i < next.size(); ++i) next[i] = Expr::where(accumulated.active, next[i], states[i]);
+        assign(accumulated.states, next, body);
     }
     /// Assigns all states at once: each next value reads the old values of all.
     void assign(const std::vector<int>& states, const std::vector<Expr>& next, Body& body) {

@@ -17,7 +17,7 @@ void unrollAndJam(LoopNest& nest);
 /// Vector loops with accumulators take as many vectors at once, from as many stretches of their range, each with states
 /// of its own; what is left over goes to the first.
 void splitAccumulators(LoopNest& nest);
-/// Alloc, Update and Merge by the rows of the reducers' table.
+/// Alloc, Accumulate and Combine by the rows of the reducers' table.
 void lowerReductions(LoopNest& nest);
 /// Divisions of what is never negative by a positive number need no care for signs: Call "quotient", "remainder".
 void plainDivisions(LoopNest& nest);

@@ -455,9 +455,9 @@ class LoopsTest : public QObject {
         for (const LoopStep& step : steps) names += QString::fromStdString(step.name);
         QCOMPARE(names, (QStringList{"build", "guards", "vectorise", "unroll_jam", "accumulators", "reductions",
                                      "divisions", "share"}));
-        QVERIFY(steps[0].text.find("update sum t2 with") != std::string::npos);
+        QVERIFY(steps[0].text.find("accumulate sum t2 with") != std::string::npos);
         QVERIFY(steps[2].text.find("vector 16 for x3 in 0 .. 40:") != std::string::npos);
-        QVERIFY(steps[5].text.find("update") == std::string::npos);
+        QVERIFY(steps[5].text.find("accumulate") == std::string::npos);
     }
 };
 

@@ -68,9 +68,9 @@ class NestTextTest : public QObject {
             "sums(b0: f32!, b1: f32)\n  lanes 16\n  range 9\n  parallel for x0 in 0 .. 9:\n"
             "    alloc argmax t0: f32x16, t1: i64x16 of f32\n"
             "    vector 16 for x1 in 0 .. 40:\n"
-            "      update argmax t0, t1 with b1[x1 + 40*x0 : 1] at ramp(x1) where active(x1)\n"
+            "      accumulate argmax t0, t1 with b1[x1 + 40*x0 : 1] at ramp(x1) where active(x1)\n"
             "    let t4: f32x16 = lanes_from(t0, 8)\n    let t5: i64x16 = lanes_from(t1, 8)\n"
-            "    merge argmax t0, t1 with t4, t5\n"
+            "    combine argmax t0, t1 with t4, t5\n"
             "    var t2: f32 = lane(t0, 0)\n    var t3: i64 = lane(t1, 0)\n"
             "    b0[x0] = f32(t3)\n");
         row("additions",
@@ -114,7 +114,7 @@ class NestTextTest : public QObject {
         const QString head = "k(b0: f32!, b1: f32, s0)\n  for x0 in 0 .. 9:\n";
         row("nothing", "", "line 1: a nest begins with its name and buffers: sums(b0: f32!, b1: f32)");
         row("statement", head + "    foo = 3",
-            "line 3: a statement: for x0 in 0 .. 9:, let t0: f32 = ..., b0[x0] = ..., if, var, alloc, update, merge, "
+            "line 3: a statement: for x0 in 0 .. 9:, let t0: f32 = ..., b0[x0] = ..., if, var, alloc, accumulate, combine, "
             "barrier, prefetch, transpose, expected before '= 3'");
         row("atomic", head + "    atomic b0[x0] = 1.0", "line 3: what is atomic adds: atomic b0[x0] += ...");
         row("additions to halves", "k(b0: f16!)\n  b0[0] += 1.0", "line 2: what adds is of f32, f64 or integers");
