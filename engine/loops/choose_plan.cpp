@@ -88,8 +88,7 @@ class Planner {
         return indices;
     }
     void chooseVectors() {
-        std::vector<std::pair<Loop, std::vector<Expr>>>
-            innermost;  // innermost loop, indices of what is read and written
+        std::vector<std::pair<Loop, std::vector<Expr>>> innermost;  // with the indices of what is read and written
         const double operations = allOperations();
         for (const KernelStore& store : m_kernel->stores) {
             if (store.inner.empty()) continue;
@@ -212,7 +211,7 @@ class Planner {
         }
     }
 
-    // ---- parts
+    // ---- split
     std::optional<int64_t> elementsOf(const InnerLoop& inner) const {
         double all = 1;
         for (const Loop& loop : loopsOf(inner, *m_kernel, m_reductions)) {
@@ -270,13 +269,11 @@ class Planner {
                blocksOfRows().value_or(m_target.maxSplit) * 4 < m_target.maxSplit)
             m_plan.unrollJam /= 2;
         if (m_plan.unrollJam > 1)
-            m_plan.why.push_back(
-                "unroll_jam: neighbouring rows are side by side in memory, the next element of each is not");
+            m_plan.why.push_back("unroll_jam: neighbouring rows lie side by side, the next element of each does not");
     }
 
-    // ---- jam
-    /// Where rows are vectors, a step of an inner loop reads a cache line and the next is far away: several at once are
-    /// read as streams.
+    // ---- unroll_jam
+    /// Where rows are vectors, an inner loop reads a cache line a step, far from the next: several are read as streams.
     void chooseUnrollJam() {
         if (m_plan.vectors != VectorOver::Rows || m_plan.inner.empty()) return;
         const Loop& last = m_kernel->outer.back();

@@ -24,8 +24,7 @@ namespace cutaway {
 
 enum class Map : uint8_t {
     Serial,
-    Parallel,  // an outermost loop: the runtime hands out parts of the range to threads, and it runs what it has of
-               // them
+    Parallel,  // an outermost loop: the runtime gives parts of its range to threads
 };
 
 struct Stmt;

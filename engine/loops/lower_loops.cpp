@@ -61,7 +61,7 @@ void noteFacts(LoweredKernel& lowered, const TargetInfo& target) {
                               (e->kind == ExprKind::Call && e->name == "checked_index");
         });
         // Kernels that do the same share a function, whatever their names.
-        content.add(std::string_view(text(nest)).substr(nest.name.size()));
+        content.add(std::string_view(keyText(nest)).substr(nest.name.size()));
     }
     lowered.function = "k" + content.finish().hex();
 }

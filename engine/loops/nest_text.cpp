@@ -11,10 +11,18 @@ constexpr int kLongStatement = 300;
 
 std::string cellDtypeText(DType dtype) { return std::string(info(dtype).abbreviation); }
 
+/// The words of statements that are left when a nest is printed.
+struct Words {
+    std::string parallel, prefetch, transpose;
+};
+const Words kWords = {"parallel ", "prefetch ", "transpose "};
+/// Those of version 0.1.
+const Words kKeyWords = {"parts ", "fetch ", "turn "};
+
 class Writer {
   public:
-    explicit Writer(const LoopNest& nest)
-        : m_nest(nest), m_exprs([this](const Expr& load) { return m_nest.memoryOf(load); }) {}
+    Writer(const LoopNest& nest, const Words& words)
+        : m_nest(nest), m_words(words), m_exprs([this](const Expr& load) { return m_nest.memoryOf(load); }) {}
 
     std::string write() {
         unify(m_nest.body);
@@ -77,7 +85,7 @@ class Writer {
     }
     void on(For& loop, int depth) {
         const std::string how =
-            std::string(loop.map == Map::Parallel ? "parallel " : "") +
+            (loop.map == Map::Parallel ? m_words.parallel : std::string()) +
             (loop.lanes > 1 ? "vector " + std::to_string(loop.lanes) + " " : "") +
             (loop.unrollJam > 1 ? "unroll_jam " + std::to_string(loop.unrollJam) + " " : "") +
             (loop.accumulators > 1 ? "accumulators " + std::to_string(loop.accumulators) + " " : "") +
@@ -105,14 +113,14 @@ class Writer {
     }
     void on(const Barrier&, int depth) { line(depth, "barrier"); }
     void on(const Prefetch& prefetch, int depth) {
-        line(depth, "prefetch " + bufferName(prefetch.buffer) + "[" + shown(prefetch.index) + "]" +
+        line(depth, m_words.prefetch + bufferName(prefetch.buffer) + "[" + shown(prefetch.index) + "]" +
                         (prefetch.toWrite ? " to write" : ""));
     }
     void on(const Transpose& transpose, int depth) {
         const auto side = [&](const Transpose::Side& own) {
             return bufferName(own.buffer) + "[" + shown(own.index) + "] by " + shown(own.step);
         };
-        line(depth, "transpose " + side(transpose.to) + " with " + side(transpose.from) + " of " +
+        line(depth, m_words.transpose + side(transpose.to) + " with " + side(transpose.from) + " of " +
                         shown(transpose.rows) + " by " + shown(transpose.columns));
     }
     void on(const Combine& combine, int depth) {
@@ -127,12 +135,14 @@ class Writer {
     }
 
     LoopNest m_nest;
+    const Words& m_words;
     ExprWriter m_exprs;
     std::string m_out;
 };
 
 }  // namespace
 
-std::string text(const LoopNest& nest) { return Writer(nest).write(); }
+std::string text(const LoopNest& nest) { return Writer(nest, kWords).write(); }
+std::string keyText(const LoopNest& nest) { return Writer(nest, kKeyWords).write(); }
 
 }  // namespace cutaway

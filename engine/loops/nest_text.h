@@ -23,6 +23,9 @@
 namespace cutaway {
 
 std::string text(const LoopNest& nest);
+/// The same in the words of version 0.1. Functions are named by its hash: other words would compile every kernel of
+/// every cache again.
+std::string keyText(const LoopNest& nest);
 /// The nest whose text this is. Errors name the line, and what is expected there.
 Result<LoopNest> parseNest(std::string_view text);
 

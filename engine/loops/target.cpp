@@ -97,13 +97,8 @@ void TargetInfo::addTo(Hasher& hasher) const {
                  atomics, indexBits, inRegisters, adjacentCost, sameCost, stridedCost, gatheredCost] = loops;
     const auto& [operations, buffers, unrollJamOperations, parts, freeCost, cheapCost] = fusion;
     hasher.add(lanes).add(warp).add(narrowBytes).add(elementsPerPart).add(maxSplit).add(rowBytes).add(minPrefetch);
-    hasher.add(maxPrefetch)
-        .add(lineBytes)
-        .add(online)
-        .add(unrollJam)
-        .add(maxUnrollJam)
-        .add(accumulators)
-        .add(maxAccumulators);
+    hasher.add(maxPrefetch).add(lineBytes).add(online).add(unrollJam).add(maxUnrollJam);
+    hasher.add(accumulators).add(maxAccumulators);
     hasher.add(stateRegisters).add(tile).add(maxCached).add(atomics).add(indexBits).add(inRegisters);
     hasher.add(adjacentCost).add(sameCost).add(stridedCost).add(gatheredCost);
     hasher.add(static_cast<uint64_t>(operations)).add(static_cast<uint64_t>(buffers)).add(unrollJamOperations);

@@ -85,6 +85,35 @@ class LoopsTest : public QObject {
         QCOMPARE(own, plan);
     }
 
+    void oldWords_data() {
+        QTest::addColumn<QString>("written");
+        QTest::addColumn<QString>("today");
+        QTest::newRow("walk") << "order x0\nvectors nothing\nwalk r0 r1\nwalk s0\n"
+                              << "order x0\nvectors nothing\nloop r0 r1\nloop s0\n";
+        QTest::newRow("walks") << "order x0\nvectors walks 16\n"
+                               << "order x0\nvectors inner 16\n";
+        QTest::newRow("jam") << "order x0\nvectors rows 16\njam 4\n"
+                             << "order x0\nvectors rows 16\nunroll_jam 4\n";
+        QTest::newRow("chains") << "order x0\nvectors inner 16\nloop r0 chains 4\n"
+                                << "order x0\nvectors inner 16\nloop r0 accumulators 4\n";
+        QTest::newRow("keep") << "order x0\nvectors inner 16\nkeep r1\n"
+                              << "order x0\nvectors inner 16\ncache r1\n";
+        QTest::newRow("ahead") << "order x0\nvectors inner 16\nahead 1\n"
+                               << "order x0\nvectors inner 16\nprefetch 1\n";
+        QTest::newRow("parts") << "order x0\nvectors inner 16\nparts 8\n"
+                               << "order x0\nvectors inner 16\nsplit 8\n";
+        QTest::newRow("direct") << "order x0 x1\nvectors rows 16\ntile x0 16 direct\n"
+                                << "order x0 x1\nvectors rows 16\ntile x0 16 in_registers\n";
+    }
+    /// Plans that version 0.1 has written.
+    void oldWords() {
+        QFETCH(QString, written);
+        QFETCH(QString, today);
+        const auto parsed = parsePlan(written.toStdString());
+        QVERIFY2(bool(parsed), parsed ? "" : parsed.error().text().c_str());
+        QCOMPARE(QString::fromStdString(text(*parsed)), today);
+    }
+
     void refusedTexts_data() {
         QTest::addColumn<QString>("plan");
         QTest::addColumn<QString>("why");
