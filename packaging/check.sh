@@ -4,6 +4,7 @@
 #   packaging/check.sh [--base COMMIT] [STEP...]
 #
 #   format   all C++ is as .clang-format says
+#   words    what is written keeps to the rules of packaging/words.py; COMMIT's numbers may only fall
 #   tidy     clang-tidy on what changed since COMMIT (default: the commit before the last)
 #   release  builds with warnings as errors, all tests, more generated code than usual under sanitizers
 #   asan     address and undefined-behaviour sanitizers over the engine's tests
@@ -27,12 +28,12 @@ steps=()
 while [ $# -gt 0 ]; do
     case $1 in
         --base) base=$2; shift ;;
-        -*) sed -n '2,20s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 2 ;;
+        -*) sed -n '2,21s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 2 ;;
         *) steps+=("$1") ;;
     esac
     shift
 done
-[ ${#steps[@]} -gt 0 ] || steps=(format tidy release asan tsan clang fuzz no-ui no-cuda)
+[ ${#steps[@]} -gt 0 ] || steps=(format words tidy release asan tsan clang fuzz no-ui no-cuda)
 
 # Files that changed and are still there.
 changed() { git diff --name-only --diff-filter=d "$base" -- "$@"; }
@@ -47,6 +48,7 @@ check_format() {
         return 1
     fi
 }
+check_words() { python3 packaging/words.py --base "$base"; }
 check_tidy() {
     local files
     # Of the preset dev, which compiles each file by itself. It reads no header that GCC has precompiled, and does not know all
