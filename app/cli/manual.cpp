@@ -1,10 +1,11 @@
-// manual: all that cutaway-cli can do, printed from the tables that it works by.
+// manual: all that cutaway-cli can do, printed from the tables that it works by, and the pages of resources/manual.
 #include <algorithm>
 #include <iostream>
 #include <set>
 
 #include "app/cli/cli.h"
 #include "app/cli/json.h"
+#include "app/cli/manual_pages.h"
 #include "app/cli/setting_words.h"
 #include "cutaway/settings.h"
 #include "cutaway/words.h"
@@ -201,6 +202,7 @@ std::string named(const std::string& name) {
 std::vector<std::string> allNames() {
     std::vector<std::string> names{"compiling"};
     for (const Command* command : commands()) names.emplace_back(command->name);
+    for (const ManualText& each : kManualTexts) names.emplace_back(each.name);
     for (const PassInfo& pass : allPasses()) names.push_back(pass.name);
     for (const RuleInfo& rule : ruleList()) names.push_back(rule.name);
     for (const Setting& setting : settings()) names.emplace_back(setting.key);
@@ -227,6 +229,28 @@ constexpr Topic kTopics[] = {
     {"passes", "every pass and every rule", passesPage},
 };
 
+std::string titleOf(const ManualText& page) {
+    const std::string_view text = page.text;
+    return std::string(text.substr(2, text.find('\n') - 2));
+}
+
+/// A page of resources/manual as a part of the whole: its title has two signs, headings within have four, code not.
+std::string partOf(const ManualText& page) {
+    std::string out;
+    bool code = false;
+    const std::string_view text = page.text;
+    for (size_t at = 0; at < text.size();) {
+        const size_t end = std::min(text.find('\n', at), text.size());
+        const std::string_view line = text.substr(at, end - at);
+        if (line.starts_with("```")) code = !code;
+        if (!code && line.starts_with("# ")) out += "#";
+        if (!code && line.starts_with("## ")) out += "##";
+        out.append(line).append("\n");
+        at = end + 1;
+    }
+    return out;
+}
+
 std::string index() {
     std::string out =
         "# cutaway-cli\n\nThe engine of Cutaway on the command line: opens models, compiles them step by step, runs the "
@@ -235,11 +259,14 @@ std::string index() {
     out += "\nAnd:\n\n";
     item(out, "compiling", "options that say how to compile");
     for (const Topic& topic : kTopics) item(out, topic.name, topic.summary);
+    out += "\nJobs and windows:\n\n";
+    for (const ManualText& each : kManualTexts) item(out, each.name, titleOf(each));
     return out + "\n`cutaway-cli manual NAME` prints one of them, or what is known of a pass, a rule or a setting.\n";
 }
 
 std::string whole(const CLI::App& app) {
     std::string out = index();
+    for (const ManualText& each : kManualTexts) out += "\n" + partOf(each);
     for (const Command* command : commands()) out += "\n" + commandPage(*command, app, false);
     out += "\n" + compilingPage(app);
     for (const Topic& topic : kTopics) out += "\n" + topic.page();
@@ -252,6 +279,8 @@ Result<std::string> page(const std::string& name, const CLI::App& app) {
         if (name == command->name) return commandPage(*command, app, true);
     for (const Topic& topic : kTopics)
         if (name == topic.name) return topic.page();
+    for (const ManualText& each : kManualTexts)
+        if (name == each.name) return std::string(each.text);
     if (std::string found = named(name); !found.empty()) return found;
     const std::vector<std::string> known = allNames();
     Error error{ErrorCode::NotFound,
@@ -321,7 +350,7 @@ void addManual(CLI::App& command, Context& context) {
 }  // namespace
 
 extern const Command manualCommand{.name = "manual",
-                                   .summary = "Prints this manual: every command, option, pass, rule and exit status",
+                                   .summary = "Prints this manual: jobs, windows, every command, option, pass, rule and exit status",
                                    .add = addManual,
                                    .reports = manualReports};
 

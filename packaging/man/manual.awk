@@ -1,5 +1,5 @@
-# Makes the man page of cutaway-cli from what `cutaway-cli manual` prints: headings of one to three `#`, items that begin
-# with "- ", blocks indented by four spaces, and words between backquotes. Both come from the tables that the program works
+# Makes the man page of cutaway-cli from what `cutaway-cli manual` prints: headings of one to four `#`, items that begin
+# with "- ", blocks indented by four spaces or fenced, words between backquotes, and links to other pages. Both come from the tables that the program works
 # by, so the page lists what this build can do.
 #
 #   cutaway-cli manual | awk -v version=VERSION -f manual.awk
@@ -19,6 +19,13 @@ function marked(text,    parts, count, i, out) {
     for (i = 1; i <= count; ++i) out = out (i % 2 == 0 ? "\\fB" parts[i] "\\fR" : parts[i])
     return (out ~ /^\./ ? "\\&" : "") out
 }
+function without_links(text,    link) {
+    while (match(text, /\[[^]]*\]\([a-z0-9-]+\.md\)/)) {
+        link = substr(text, RSTART + 1, RLENGTH - 1)
+        text = substr(text, 1, RSTART - 1) substr(link, 1, index(link, "]") - 1) substr(text, RSTART + RLENGTH)
+    }
+    return text
+}
 function end_block() {
     if (in_block) print ".fi\n.RE"
     in_block = 0
@@ -27,6 +34,18 @@ function end_block() {
 BEGIN {
     print ".TH CUTAWAY\\-CLI 1 \"\" \"Cutaway " version "\" \"User Commands\""
     print ".ad l" # names of passes and rules are long
+}
+# Code between fences, and links, of which a man page has the words alone.
+/^```/ {
+    fenced = !fenced
+    print (fenced ? ".PP\n.RS\n.nf" : ".fi\n.RE")
+    blank = 0
+    next
+}
+fenced {
+    line = plain($0)
+    print (line ~ /^\./ ? "\\&" : "") line
+    next
 }
 /^    / {
     if (!in_block) print ".PP\n.RS\n.nf"
@@ -42,6 +61,7 @@ BEGIN {
     next
 }
 { end_block() }
+{ $0 = without_links($0) }
 /^# / {
     print ".SH NAME\ncutaway\\-cli \\- debugger for graph compilers on the command line"
     print ".SH SYNOPSIS\n\\fBcutaway\\-cli\\fR \\fICOMMAND\\fR [\\fIOPTION\\fR...]"
@@ -57,6 +77,20 @@ BEGIN {
 /^### / {
     print ".SS " plain(substr($0, 5))
     blank = 0
+    next
+}
+/^#### / {
+    print ".SS " plain(substr($0, 6))
+    blank = 0
+    next
+}
+/^- / && !/^- `[^`]*`(:|$)/ {
+    print ".IP \\(bu 2\n" marked(substr($0, 3))
+    blank = 0
+    next
+}
+/^  [^ ]/ {
+    print marked(substr($0, 3))
     next
 }
 /^- / {

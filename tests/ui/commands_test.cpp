@@ -113,6 +113,8 @@ class CommandsTest : public QObject, private testing::MainWindowFixture {
         QCOMPARE(pages[1].title, "b");
         QCOMPARE(pages[2].title, "d e");
         QCOMPARE(pages[2].level, 3);
+        // Headings within a page, and what looks like one in code.
+        QCOMPARE(manualPages("# a\n#### b\n```bash\n# c\n```\n").size(), 1);
     }
 
     void helpShowsTheManual() {
@@ -127,7 +129,15 @@ class CommandsTest : public QObject, private testing::MainWindowFixture {
         QTest::keyClicks(manual->findChild<QLineEdit*>(), "min_fuse_set_size batch_tanh=");
         QVERIFY(list->count() > 0 && list->count() < whole);
         QVERIFY(page->toPlainText().contains("batch_tanh"));
-        QVERIFY(!page->openLinks());  // pages are chosen in the list; there is nothing to open
+        QVERIFY(!page->openLinks());  // a link chooses a page in the list
+        emit page->anchorClicked(QUrl("kernels-window.md"));
+        QVERIFY2(page->toPlainText().startsWith("Kernels window"), qPrintable(page->toPlainText().left(200)));
+        QStringList titles;
+        for (int i = 0; i < list->count(); ++i) titles << list->item(i)->text().trimmed();
+        for (const WindowRow& row : windowRows()) {
+            const QString title = QString::fromLatin1(row.name) + " window";
+            QVERIFY2(titles.contains(title, Qt::CaseInsensitive), qPrintable(title));
+        }
         press(Qt::Key_F1, Qt::ShiftModifier);
         QCOMPARE(m_main->findChildren<ManualDialog*>().size(), 1);
     }

@@ -14,11 +14,15 @@
 namespace cutaway::ui {
 
 QVector<ManualPage> manualPages(const QString& manual) {
+    constexpr int kDeepest = 3;  // headings below stay within their page
     QVector<ManualPage> pages;
+    bool code = false;
     for (const QString& line : manual.split('\n')) {
+        if (line.startsWith(QLatin1String("```"))) code = !code;
         const auto* const end = std::find_if(line.begin(), line.end(), [](QChar c) { return c != '#'; });
         const auto level = static_cast<int>(end - line.begin());
-        if (level > 0 && line.mid(level).startsWith(' ')) pages.append({line.mid(level + 1), {}, level});
+        if (!code && level > 0 && level <= kDeepest && line.mid(level).startsWith(' '))
+            pages.append({line.mid(level + 1), {}, level});
         if (!pages.isEmpty()) pages.last().text += line + '\n';
     }
     return pages;
@@ -63,6 +67,7 @@ ManualDialog::ManualDialog(QWidget* parent)
     connect(buttons, &QDialogButtonBox::rejected, this, &QDialog::reject);
     connect(m_field, &QLineEdit::textChanged, this, &ManualDialog::filter);
     connect(m_list, &QListWidget::currentRowChanged, this, &ManualDialog::showPage);
+    connect(m_page, &QTextBrowser::anchorClicked, this, &ManualDialog::follow);
     read();
 }
 
@@ -96,6 +101,14 @@ void ManualDialog::filter() {
 void ManualDialog::showPage() {
     const QListWidgetItem* item = m_list->currentItem();
     m_page->setMarkdown(item ? m_pages[item->data(Qt::UserRole).toInt()].text : tr("No page holds these words."));
+}
+
+/// A page links to another by its title, with hyphens for spaces: "steps-window.md".
+void ManualDialog::follow(const QUrl& link) {
+    const QString title = link.path().section('.', 0, 0).replace('-', ' ');
+    m_field->clear();
+    for (int i = 0; i < m_pages.size(); ++i)
+        if (m_pages[i].title.compare(title, Qt::CaseInsensitive) == 0) return m_list->setCurrentRow(i);
 }
 
 void ManualDialog::fail(const QString& problem) {

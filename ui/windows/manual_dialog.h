@@ -1,5 +1,5 @@
 #pragma once
-// The manual: what `cutaway-cli manual` prints from its tables, page by page, with a field that finds words in them.
+// The manual: what `cutaway-cli manual` prints, page by page, with a field that finds words in them.
 #include <QDialog>
 #include <QProcess>
 #include <QVector>
@@ -15,7 +15,7 @@ struct ManualPage {
     QString title, text;  // Markdown
     int level = 1;        // of its heading
 };
-/// A page for each heading.
+/// A page for each heading of up to three signs that is not in a block of code.
 QVector<ManualPage> manualPages(const QString& manual);
 
 class ManualDialog : public QDialog {
@@ -28,6 +28,7 @@ class ManualDialog : public QDialog {
     void read();
     void filter();
     void showPage();
+    void follow(const QUrl& link);
     void fail(const QString& problem);
 
     QVector<ManualPage> m_pages;

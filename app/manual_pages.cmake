@@ -1,0 +1,20 @@
+# Writes the pages of resources/manual as string literals, in the order in which their README.md links them:
+# cmake -DPAGES=FOLDER -DOUTPUT=FILE -P manual_pages.cmake
+file(READ ${PAGES}/README.md index)
+string(REGEX MATCHALL "\\(([a-z0-9-]+)\\.md\\)" links "${index}")
+set(text "#pragma once\n// Written by manual_pages.cmake.\n\nnamespace cutaway::cli {\n")
+string(APPEND text "struct ManualText {\n    const char *name, *text;\n};\ninline constexpr ManualText kManualTexts[] = {\n")
+foreach(link ${links})
+  string(REGEX REPLACE "[()]|\\.md" "" name "${link}")
+  file(READ ${PAGES}/${name}.md page)
+  # A page is found by its title, with hyphens for spaces.
+  string(REGEX REPLACE "^# ([^\n]*)\n.*" "\\1" title "${page}")
+  string(TOLOWER "${title}" title)
+  string(REPLACE " " "-" title "${title}")
+  if(NOT title STREQUAL name)
+    message(FATAL_ERROR "${PAGES}/${name}.md begins with '# ${title}'")
+  endif()
+  string(APPEND text "    {\"${name}\", R\"page(${page})page\"},\n")
+endforeach()
+string(APPEND text "};\n}  // namespace cutaway::cli\n")
+file(WRITE ${OUTPUT} "${text}")
