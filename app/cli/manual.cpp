@@ -349,9 +349,10 @@ void addManual(CLI::App& command, Context& context) {
 
 }  // namespace
 
-extern const Command manualCommand{.name = "manual",
-                                   .summary = "Prints this manual: jobs, windows, every command, option, pass, rule and exit status",
-                                   .add = addManual,
-                                   .reports = manualReports};
+extern const Command manualCommand{
+    .name = "manual",
+    .summary = "Prints this manual: jobs, windows, commands, options, passes, rules, statuses",
+    .add = addManual,
+    .reports = manualReports};
 
 }  // namespace cutaway::cli
