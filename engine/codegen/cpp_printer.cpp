@@ -1,5 +1,6 @@
 #include "engine/codegen/cpp_printer.h"
 
+#include <algorithm>
 #include <map>
 #include <unordered_map>
 
@@ -20,7 +21,7 @@ class CppPrinter {
     }
 
     /// The function; what it calls goes to `helpers`.
-    std::string print(const std::string& function, std::set<std::string>& helpers) {
+    PrintedFunction print(const std::string& function, std::set<std::string>& helpers) {
         for (size_t i = 0; i < m_nest->buffers.size(); ++i) {
             const KernelBuffer& buffer = m_nest->buffers[i];
             const std::string type = (buffer.written ? "" : "const ") + cppMemoryType(buffer.dtype) + "*";
@@ -39,21 +40,22 @@ class CppPrinter {
                  "[" + std::to_string(m_nest->scratch[i].count) + "];");
         body(m_nest->body);
         helpers.merge(m_helpers);
-        return "extern \"C\" void " + function +
-               "(void* const* p, const long* s, long begin, long end, int* fault) {\n" + m_text + "}\n";
+        return {
+            "extern \"C\" void " + function + "(void* const* p, const long* s, long begin, long end, int* fault) {\n",
+            std::move(m_text)};
     }
 
   private:
-    void line(const std::string& code) { m_text += std::string(m_depth * 4, ' ') + code + "\n"; }
+    void line(const std::string& code) { m_text.line(code); }
 
     // ---- statements
     void body(const Body& statements) {
         for (const Stmt& stmt : statements) std::visit([&](const auto& own) { on(own); }, stmt.node);
     }
     void inside(const Body& statements) {
-        ++m_depth;
+        m_text.indent();
         body(statements);
-        --m_depth;
+        m_text.unindent();
     }
     static std::string x(int axis) { return "x" + std::to_string(axis); }
     static std::string t(int var) { return "t" + std::to_string(var); }
@@ -115,6 +117,8 @@ class CppPrinter {
     }
     void on(const Transpose& transpose) {
         m_helpers.insert("turn");
+        m_text.noteRead(transpose.from.buffer);
+        m_text.noteWrite(transpose.to.buffer);
         const auto side = [&](const Transpose::Side& own) {
             return bufferName(own.buffer) + " + " + value(own.index).text + ", " + value(own.step).text + ", ";
         };
@@ -131,6 +135,7 @@ class CppPrinter {
         CT_CHECK(computeTypeOf(memory) == computeTypeOf(type), "stored values have their buffer's type");
         const std::string buffer = bufferName(store.buffer), suffix = cppMemorySuffix(memory);
         const Code own = value(store.value), at = value(store.index);
+        m_text.noteWrite(store.buffer);
         CT_CHECK(store.how != StoreHow::Atomic, "threads of a CPU do not add at once");
         const bool adds = store.how == StoreHow::Adds;
         if (!store.step && !at.vector) {
@@ -216,6 +221,7 @@ class CppPrinter {
     }
     Code load(const Expr& e) {
         const std::string buffer = bufferAs(e), suffix = cppMemorySuffix(e->dtype);
+        m_text.noteRead(bufferOf(e));
         const Code at = value(e->operands[0]);
         if (e->operands.size() == 2) {
             m_helpers.insert("mem_" + suffix);
@@ -239,12 +245,19 @@ class CppPrinter {
     const LoopNest* m_nest;
     std::unordered_map<std::string, std::string> m_sizes;
     std::set<std::string> m_helpers;
-    std::string m_text;
-    size_t m_depth = 1;
+    CodeText m_text;
     int m_next = 0;
 };
 
 }  // namespace
+
+void PrintedKernel::append(const std::string& nest, const PrintedFunction& function) {
+    const std::string before = (source.empty() ? "// " : "\n// ") + nest + "\n" + function.head;
+    lines.resize(lines.size() + static_cast<size_t>(std::count(before.begin(), before.end(), '\n')));
+    lines.insert(lines.end(), function.body.lines().begin(), function.body.lines().end());
+    lines.emplace_back();  // the brace
+    source += before + function.body.text() + "}\n";
+}
 
 PrintedKernel printCpp(const LoweredKernel& kernel) {
     PrintedKernel printed;
@@ -253,9 +266,9 @@ PrintedKernel printCpp(const LoweredKernel& kernel) {
         const LoopNest& nest = kernel.nests[i];
         if (nest.lanes > 1) printed.lanes = nest.lanes;
         printed.functions.push_back(kernel.functionOf(i));
-        const std::string text = CppPrinter(nest).print(printed.functions.back(), printed.helpers);
-        content.add(std::string_view(text));
-        printed.source += (i == 0 ? "// " : "\n// ") + nest.name + "\n" + text;
+        const PrintedFunction function = CppPrinter(nest).print(printed.functions.back(), printed.helpers);
+        content.add(std::string_view(function.text()));
+        printed.append(nest.name, function);
     }
     printed.content = content.finish().hex();
     return printed;

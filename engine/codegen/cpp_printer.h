@@ -9,6 +9,7 @@
 // division by zero. Float semantics are IEEE: compiled with -ffp-contract=off and without -ffast-math, since the
 // interpreter, which results are compared with, rounds after every operation too. All identifiers are numbered, so that
 // no name of a model is one of them.
+#include "engine/codegen/code_text.h"
 #include "engine/codegen/cpp_prelude.h"
 #include "engine/loops/loop_nest.h"
 
@@ -17,9 +18,13 @@ namespace cutaway {
 struct PrintedKernel {
     std::vector<std::string> functions;  // one after the other
     std::string source;                  // the functions alone
+    std::vector<CodeLine> lines;         // those of `source`
     std::string content;                 // of them a hash, in which kernels' names have no part
     int lanes = 16;                      // of its vectors
     std::set<std::string> helpers;       // for cppPrelude
+
+    /// One more function, under the name of its nest.
+    void append(const std::string& nest, const PrintedFunction& function);
 };
 PrintedKernel printCpp(const LoweredKernel& kernel);
 

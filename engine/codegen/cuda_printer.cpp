@@ -30,7 +30,7 @@ class CudaPrinter {
         for (size_t i = 0; i < nest.sizes.size(); ++i) m_sizes.emplace(nest.sizes[i], "n" + std::to_string(i));
     }
     /// The function; what it calls goes to `helpers`.
-    std::string print(const std::string& function, std::set<std::string>& helpers) {
+    PrintedFunction print(const std::string& function, std::set<std::string>& helpers) {
         for (size_t i = 0; i < m_nest->buffers.size(); ++i) {
             const KernelBuffer& buffer = m_nest->buffers[i];
             const std::string type = (buffer.written ? "" : "const ") + cppMemoryType(buffer.dtype) + "*";
@@ -57,17 +57,19 @@ class CudaPrinter {
         const std::string shared = isDynamic() ? "extern \"C\" __device__ const int " + function +
                                                      "_shared = " + std::to_string(m_sharedBytes) + ";\n"
                                                : "";
-        return shared + "extern \"C\" __global__ void __launch_bounds__(" + std::to_string(threadsOf(*m_nest)) + ") " +
-               function + "(const __grid_constant__ List<void*, " + list(m_nest->buffers.size()) +
-               "> p, const __grid_constant__ List<long, " + list(m_nest->sizes.size()) +
-               "> s, long begin, long end, int* faults) {\n" + faults + arrays() + "    const int k = threadIdx.x" +
-               (groups() > 1 ? " % " + lanes() : "") + ";\n" + m_text + "}\n";
+        std::string head = shared + "extern \"C\" __global__ void __launch_bounds__(" +
+                           std::to_string(threadsOf(*m_nest)) + ") " + function +
+                           "(const __grid_constant__ List<void*, " + list(m_nest->buffers.size()) +
+                           "> p, const __grid_constant__ List<long, " + list(m_nest->sizes.size()) +
+                           "> s, long begin, long end, int* faults) {\n" + faults + arrays() +
+                           "    const int k = threadIdx.x" + (groups() > 1 ? " % " + lanes() : "") + ";\n";
+        return {std::move(head), std::move(m_text)};
     }
 
   private:
     /// Whether a launch asks for its shared memory.
     bool isDynamic() const { return m_sharedBytes > kStaticBytes; }
-    void line(const std::string& code) { m_text += std::string(m_depth * 4, ' ') + code + "\n"; }
+    void line(const std::string& code) { m_text.line(code); }
     void body(const Body& statements) {
         for (const Stmt& stmt : statements) {
             if (const auto shared = m_before.find(&stmt); shared != m_before.end()) share(shared->second);
@@ -98,22 +100,20 @@ class CudaPrinter {
                           last = "end" + std::to_string(m_next++);  // pieces of one loop stand side by side
         line("const long " + last + " = " + to + ";");
         line("for (long " + axis + " = " + from + "; " + axis + " < " + last + "; " + axis + " += " + step + ") {");
-        ++m_depth;
+        m_text.indent();
         if (loop.lanes > 1) line("const int n = (int)min((long)" + lanes() + ", " + last + " - " + axis + ");");
         if (loop.lanes > 1 && perThread() > 1) side(loop.body);
         else if (loop.lanes > 1) neighbours(loop);
         else body(loop.body);
-        --m_depth;
+        m_text.unindent();
         line("}");
     }
     /// What the lane m_lane does. Lanes that stand for no element compute with zeros, and report nothing.
     void oneLane(const Body& statements) {
-        const size_t begin = m_text.size();
+        const CodeText::Mark begin = m_text.end();
         const int checks = m_checks;
         body(statements);
-        if (m_checks > checks)
-            m_text.insert(
-                begin, std::string(m_depth * 4, ' ') + "int* const fault = " + m_lane + " < n ? faults : (int*)0;\n");
+        if (m_checks > checks) m_text.insertLine(begin, "int* const fault = " + m_lane + " < n ? faults : (int*)0;");
     }
     /// Lanes side by side: what lies side by side in memory, too, is read before and written behind all of them.
     void side(const Body& statements) {
@@ -142,6 +142,7 @@ class CudaPrinter {
         for (const Expr& e : loads) {
             const std::string name = "w" + std::to_string(m_next++);
             declare(name, e->dtype);
+            m_text.noteRead(bufferOf(e));
             line(helper("wide", "readWide") + "(" + name + ", " + bufferAs(e) + " + (" + addend(e->operands[0]) +
                  " + k * " + count + "), m);");
             m_wide.push_back({e, name, "j"});
@@ -153,24 +154,26 @@ class CudaPrinter {
         }
         line("#pragma unroll");
         line("for (int j = 0; j < " + count + "; ++j) {");
-        ++m_depth;
+        m_text.indent();
         line("const int l = k * " + count + " + j;");
         m_lane = "l";
         oneLane(vectors);
         m_lane = "k";
-        --m_depth;
+        m_text.unindent();
         line("}");
-        for (const Store* store : stores)
+        for (const Store* store : stores) {
+            m_text.noteWrite(store->buffer);
             line(helper("wide", "writeWide") + "(" + bufferName(store->buffer) + " + (" + addend(store->index) +
                  " + k * " + count + "), " + m_wideStores.at(store).array + ", m);");
+        }
         m_wide.clear();
         m_wideStores.clear();
     }
     void on(const If& branch) {
         line("if (" + value(branch.condition) + ") {");
-        ++m_depth;
+        m_text.indent();
         body(branch.body);
-        --m_depth;
+        m_text.unindent();
         line("}");
     }
     void on(const Index& index) { line("const long " + x(index.axis) + " = " + value(index.value) + ";"); }
@@ -216,6 +219,8 @@ class CudaPrinter {
             const std::string first = side.index.asInt() == 0 ? "" : addend(side.index) + " + ";
             return bufferName(side.buffer) + "[" + first + i + " * " + factor(side.step) + " + " + j + "]";
         };
+        m_text.noteRead(transpose.from.buffer);
+        m_text.noteWrite(transpose.to.buffer);
         line("for (int e = k; e < " + factor(transpose.rows) + " * " + columns +
              "; e += " + std::to_string(threadsOf(*m_nest)) + ") " + element(transpose.to, column, row) + " = " +
              element(transpose.from, row, column) + ";");
@@ -231,6 +236,7 @@ class CudaPrinter {
         const std::string step = store.step ? " + " + m_lane + " * (" + value(store.step) + ")" : "";
         std::string buffer = bufferName(store.buffer), place = (step.empty() ? value(at) : addend(at)) + step;
         const std::string stored = value(store.value);
+        m_text.noteWrite(store.buffer);
         std::string which = "if (" + m_lane + (spread ? " < n) " : " == 0) ");
         if (const auto wide = m_wideStores.find(&store); wide != m_wideStores.end()) {
             buffer = wide->second.array;
@@ -260,18 +266,22 @@ class CudaPrinter {
             const std::string name = arrays.emplace_back("w" + std::to_string(m_next++));
             const std::string count = std::to_string(own.count);
             line("__align__(16) " + cppMemoryType(own.dtype) + " " + name + "[" + count + "];");
-            if (!own.loads.empty())
+            if (!own.loads.empty()) {
+                m_text.noteRead(own.buffer);
                 line(helper("wide", "readWide") + "(" + name + ", " + bufferAs(own.loads[0].second) + from(own) +
                      count + ");");
+            }
             for (const auto& [place, load] : own.loads) m_wide.push_back({load, name, std::to_string(place)});
             for (const auto& [place, store] : own.stores)
                 m_wideStores.emplace(store, Wide{Expr(), name, std::to_string(place)});
         }
         oneLane(loop.body);
-        for (size_t i = 0; i < all.size(); ++i)
-            if (!all[i].stores.empty())
-                line(helper("wide", "writeWide") + "(" + bufferName(all[i].buffer) + from(all[i]) + arrays[i] + ", " +
-                     std::to_string(all[i].count) + ");");
+        for (size_t i = 0; i < all.size(); ++i) {
+            if (all[i].stores.empty()) continue;
+            m_text.noteWrite(all[i].buffer);
+            line(helper("wide", "writeWide") + "(" + bufferName(all[i].buffer) + from(all[i]) + arrays[i] + ", " +
+                 std::to_string(all[i].count) + ");");
+        }
         m_wide.clear();
         m_wideStores.clear();
     }
@@ -394,6 +404,7 @@ class CudaPrinter {
     }
     std::string load(const Expr& e) {
         const std::string suffix = cppMemorySuffix(e->dtype);
+        m_text.noteRead(bufferOf(e));
         const auto element = [&](const std::string& buffer, const std::string& place) {
             if (!isHalf(e->dtype)) return buffer + "[" + place + "]" + (e->dtype == DType::Bool ? " != 0" : "");
             return helper("mem_" + suffix, "rd_" + suffix) + "(" + buffer + " + (" + place + "))";
@@ -410,7 +421,7 @@ class CudaPrinter {
     const LoopNest* m_nest;
     std::unordered_map<std::string, std::string> m_sizes;
     std::set<std::string> m_helpers;
-    std::string m_text;
+    CodeText m_text;
     struct SharedArray {
         std::string name, type;
         int64_t count, offset;
@@ -419,7 +430,6 @@ class CudaPrinter {
     int64_t m_sharedBytes = 0;
     std::map<const Stmt*, std::vector<int>> m_before;  // vectors that are shared before a statement
     std::set<int64_t> m_ofWarps;                       // of which those have an element for each warp
-    size_t m_depth = 1;
     std::string m_lane = "k";
     /// An element of an array that a thread reads or writes at once.
     struct Wide {
@@ -439,9 +449,9 @@ PrintedKernel printCuda(const LoweredKernel& kernel) {
     for (size_t i = 0; i < kernel.nests.size(); ++i) {
         const LoopNest& nest = kernel.nests[i];
         printed.functions.push_back(kernel.functionOf(i));
-        const std::string text = CudaPrinter(nest).print(printed.functions.back(), printed.helpers);
-        content.add(std::string_view(text));
-        printed.source += (i == 0 ? "// " : "\n// ") + nest.name + "\n" + text;
+        const PrintedFunction function = CudaPrinter(nest).print(printed.functions.back(), printed.helpers);
+        content.add(std::string_view(function.text()));
+        printed.append(nest.name, function);
     }
     printed.content = content.finish().hex();
     return printed;

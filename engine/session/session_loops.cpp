@@ -143,7 +143,9 @@ Result<KernelLoops> kernelLoops(Session& session, RunId id, const std::string& n
         std::vector<LoopStep> steps;
         const LoweredKernel lowered = lowerLoops(kernel, chosen, *named.program->target, &steps);
         for (LoopStep& step : steps) loops.steps.push_back({std::move(step.name), std::move(step.text)});
-        loops.source = printed(lowered, *named.program->target).source;
+        PrintedKernel code = printed(lowered, *named.program->target);
+        loops.source = std::move(code.source);
+        loops.lines = std::move(code.lines);
         loops.target = run->trace.request.target;
         return loops;
     });

@@ -69,24 +69,18 @@ class KernelMarksTest : public QObject, testing::SessionWindowFixture {
     void init() { showWindow({1400, 900}); }
     void cleanup() { m_main.reset(); }
 
-    void linesOfBuffers_data() {
-        QTest::addColumn<QString>("line");
-        QTest::addColumn<int>("buffer");
-        QTest::newRow("a store of vectors") << "    st_f32(b12 + t17, n, ld_f32(b3 + t1, n));" << 12;
-        QTest::newRow("a store of one") << "    b0[32*x0 + x1] = b1[x1] + b2[x1];" << 0;
-        QTest::newRow("added up") << "    b4[t1] += t3;" << 4;
-        QTest::newRow("read, the last") << "    const V_f32 t18 = ld_f32(b3 + t, n) + ld_f32(b4 + t, n);" << 4;
-        QTest::newRow("neither") << "    t0 = bc_f32(0.f); auto block1 = 3;" << -1;
-        QTest::newRow("compared") << "    if (b5[x1] == 3) return;" << 5;
-    }
     void linesOfBuffers() {
-        QFETCH(QString, line);
-        QFETCH(int, buffer);
-        const auto found = bufferOfLine(line);
-        QCOMPARE(found ? static_cast<int>(*found) : -1, buffer);
-        const QString code = "void k() {\n    float* __restrict b" + QString::number(buffer) + " = p[0];\n" + line;
-        if (buffer >= 0) QCOMPARE(lineOfBuffer(code, static_cast<size_t>(buffer)), 2);
-        QCOMPARE(lineOfBuffer(code, 77), -1);
+        // Line 0 is the head, 1 reads b1 and b3, 2 writes b0 of b1, 3 writes b0 again.
+        const std::vector<CodeLine> lines{{}, {-1, {1, 3}}, {0, {1}}, {0, {}}};
+        QCOMPARE(lineOfBuffer(lines, 0), 2);
+        QCOMPARE(lineOfBuffer(lines, 1), 1);
+        QCOMPARE(lineOfBuffer(lines, 2), -1);
+        const auto buffer = [&](int line) { return static_cast<int>(bufferOfLine(lines, line).value_or(99)); };
+        QCOMPARE(buffer(0), 99);
+        QCOMPARE(buffer(1), 3);
+        QCOMPARE(buffer(2), 0);
+        QCOMPARE(buffer(-1), 99);
+        QCOMPARE(buffer(4), 99);
     }
 
     /// Node to kernel to line and back, of all recorded models: each buffer of a kernel's code is a value that the
@@ -119,14 +113,23 @@ class KernelMarksTest : public QObject, testing::SessionWindowFixture {
             if (call.kernel.empty()) continue;
             const auto loops = kernelLoops(session, *run, call.kernel);
             QVERIFY(loops);
-            const QString code = QString::fromStdString(loops->source);
+            QCOMPARE(static_cast<qsizetype>(loops->lines.size()),
+                     QString::fromStdString(loops->source).count(QChar('\n')));
+            const QStringList text = QString::fromStdString(loops->source).split(QChar('\n'));
+            for (size_t line = 0; line < loops->lines.size(); ++line) {
+                std::vector<int> all = loops->lines[line].reads;
+                if (loops->lines[line].writes >= 0) all.push_back(loops->lines[line].writes);
+                for (const int buffer : all)
+                    QVERIFY2(text[static_cast<qsizetype>(line)].contains("b" + QString::number(buffer)),
+                             qPrintable(text[static_cast<qsizetype>(line)]));
+            }
             bool written = false;
             for (size_t buffer = 0; buffer < call.buffers.size(); ++buffer) {
-                const int line = lineOfBuffer(code, buffer);
+                const int line = lineOfBuffer(loops->lines, buffer);
                 // Memory that a kernel only works in has no node; a value that is not used has no line.
                 if (call.buffers[buffer] == NodeKey::None || line < 0) continue;
                 QVERIFY(nodes.find(call.buffers[buffer]));
-                const auto back = bufferOfLine(code.section('\n', line, line));
+                const auto back = bufferOfLine(loops->lines, line);
                 QVERIFY(back.has_value());
                 ++lines;
                 const auto& own = call.nodes;
@@ -247,12 +250,15 @@ class KernelMarksTest : public QObject, testing::SessionWindowFixture {
             return node ? QString::fromStdString(node->info.name) : QString();
         };
         const NodeKey exp = m_main->selection().node();
-        const int reads = lineOfBuffer(code->toPlainText(), 1);
+        const auto lineWith = [&](const QString& text) {
+            return code->document()->find(QRegularExpression(text)).blockNumber();
+        };
+        const int reads = lineWith("(ld_f32\\(b1|= b1\\[)");
         QVERIFY(reads > 0);
         QVERIFY(choice(0).startsWith("exp"));
         QCOMPARE(m_main->selection().node(), exp);
         QCOMPARE(choice(reads), "x");
-        const int writes = lineOfBuffer(code->toPlainText(), 0);
+        const int writes = lineWith("(st_f32\\(b0|^ *b0\\[)");
         QVERIFY2(choice(writes).startsWith("div"), qPrintable(choice(writes)));
         QVERIFY(code->extraSelections().first().cursor.blockNumber() == writes);
         m_main->selection().setNode(cos);

@@ -1,47 +1,25 @@
 #include "ui/models/kernel_lines.h"
 
-#include <QRegularExpression>
-#include <QStringList>
+#include <algorithm>
 
 namespace cutaway::ui {
-namespace {
 
-/// "st_f32(b0 + t17, n, t18)", "b0[t17] = t18".
-const QRegularExpression& stores() {
-    static const QRegularExpression kStores(QStringLiteral("\\bst_\\w+\\(b(\\d+)\\b|\\bb(\\d+)\\[[^=]*\\] [-+*|&]?= "));
-    return kStores;
-}
-const QRegularExpression& mentions() {
-    static const QRegularExpression kMentions(QStringLiteral("\\bb(\\d+)\\b"));
-    return kMentions;
-}
-bool declares(const QString& line) { return line.contains(QStringLiteral("__restrict")); }
-
-std::optional<size_t> writtenIn(const QString& line) {
-    const QRegularExpressionMatch found = stores().match(line);
-    if (!found.hasMatch()) return {};
-    return (found.captured(1).isEmpty() ? found.captured(2) : found.captured(1)).toULong();
+int lineOfBuffer(const std::vector<CodeLine>& lines, size_t buffer) {
+    const int own = static_cast<int>(buffer);
+    const auto place = [&](auto found) { return found == lines.end() ? -1 : static_cast<int>(found - lines.begin()); };
+    const int written = place(std::find_if(lines.begin(), lines.end(), [&](auto& line) { return line.writes == own; }));
+    if (written >= 0) return written;
+    return place(std::find_if(lines.begin(), lines.end(), [&](const CodeLine& line) {
+        return std::find(line.reads.begin(), line.reads.end(), own) != line.reads.end();
+    }));
 }
 
-}  // namespace
-
-std::optional<size_t> bufferOfLine(const QString& line) {
-    if (const auto written = writtenIn(line)) return written;
-    std::optional<size_t> read;
-    for (auto each = mentions().globalMatch(line); each.hasNext();) read = each.next().captured(1).toULong();
-    return read;
-}
-
-int lineOfBuffer(const QString& code, size_t buffer) {
-    const QStringList lines = code.split(QChar('\n'));
-    int read = -1;
-    for (int i = 0; i < lines.size(); ++i) {
-        if (declares(lines[i])) continue;
-        if (writtenIn(lines[i]) == buffer) return i;
-        for (auto each = mentions().globalMatch(lines[i]); read < 0 && each.hasNext();)
-            if (each.next().captured(1).toULong() == buffer) read = i;
-    }
-    return read;
+std::optional<size_t> bufferOfLine(const std::vector<CodeLine>& lines, int line) {
+    if (line < 0 || static_cast<size_t>(line) >= lines.size()) return {};
+    const CodeLine& own = lines[static_cast<size_t>(line)];
+    if (own.writes >= 0) return static_cast<size_t>(own.writes);
+    if (own.reads.empty()) return {};
+    return static_cast<size_t>(own.reads.back());
 }
 
 }  // namespace cutaway::ui

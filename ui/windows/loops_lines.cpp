@@ -46,16 +46,15 @@ void LoopsWindow::markNode() {
     if (!call || node == NodeKey::None || (!isIn(call->nodes) && !isIn(call->replaced) && !isIn(call->buffers)))
         return m_source->markLine(-1);
     const auto buffer = std::find(call->buffers.begin(), call->buffers.end(), node);
-    m_source->markLine(
-        buffer == call->buffers.end()
-            ? 0
-            : std::max(0, lineOfBuffer(m_source->toPlainText(), static_cast<size_t>(buffer - call->buffers.begin()))));
+    if (buffer == call->buffers.end() || !m_looks.forms()) return m_source->markLine(0);
+    const auto number = static_cast<size_t>(buffer - call->buffers.begin());
+    m_source->markLine(std::max(0, lineOfBuffer(m_looks.forms()->lines, number)));
 }
 
 void LoopsWindow::chooseLine(int line) {
     const KernelCall* const call = callOnShow();
-    if (!call) return;
-    const auto buffer = bufferOfLine(m_source->toPlainText().section(QChar('\n'), line, line));
+    if (!call || !m_looks.forms()) return;
+    const auto buffer = bufferOfLine(m_looks.forms()->lines, line);
     if (!buffer || *buffer >= call->buffers.size() || call->buffers[*buffer] == NodeKey::None)
         return emit message(tr("This line writes and reads no node's value."));
     m_selection.setNode(call->buffers[*buffer]);

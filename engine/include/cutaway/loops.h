@@ -3,6 +3,7 @@
 // itself; and a run in which one kernel goes by another plan.
 #include <span>
 
+#include "cutaway/code_line.h"
 #include "cutaway/session.h"
 
 namespace cutaway {
@@ -27,6 +28,7 @@ struct KernelLoops {
     std::string plan;             // how it runs, a choice a line, reasons as comments
     std::vector<LoopForm> steps;  // the nests after each step of lowering
     std::string source;           // C++, or CUDA C++
+    std::vector<CodeLine> lines;  // those of `source`
     Target target = Target::Cpu;
 };
 /// The forms of one kernel by the plan that was chosen, or by another one as text. Errors: no such kernel; a plan that
