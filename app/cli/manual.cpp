@@ -289,6 +289,11 @@ Result<std::string> page(const std::string& name, const CLI::App& app) {
                 {"`cutaway-cli manual --index` lists its pages"}};
     if (std::string near = suggestion(name, std::vector<std::string_view>(known.begin(), known.end())); !near.empty())
         error.notes.insert(error.notes.begin(), std::move(near));
+    std::string holding;
+    for (const ManualText& each : kManualTexts)
+        if (std::string_view(each.name).find(name) != std::string_view::npos)
+            holding += (holding.empty() ? "" : ", ") + std::string(each.name);
+    if (!holding.empty()) error.notes.insert(error.notes.begin(), "there are " + holding);
     return error;
 }
 

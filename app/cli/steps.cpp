@@ -80,7 +80,10 @@ Result<Compiled> openAndStop(const std::string& path, const CompileArguments& ar
            compileToBreakpoint(compiled.session, request, breakpoints, {}, arguments.services));
     compiled.run = stopped.run;
     CT_TRY(compiled.steps, compiled.session.steps(compiled.run));
-    if (!stopped.stop) return compiled;
+    if (!stopped.stop) {
+        remark("no breakpoint was met");
+        return compiled;
+    }
     const StepInfo& step = compiled.steps[static_cast<size_t>(stopped.stop->place.step)];
     const int rewrites = stopped.stop->place.rewrites;
     remark("stopped at " + breakpoints[stopped.stop->breakpoint].text() + ": " + step.key() +

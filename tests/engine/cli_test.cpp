@@ -137,6 +137,8 @@ class CliTest : public QObject {
         row("cutaway-cli bisect chain.py --rules wrong.rules --show-commands", 0, "cutaway-cli run chain.py");
         row("cutaway-cli bisect chain.py --check crash --tolerance 1", 1, "!--tolerance has no meaning");
         row("cutaway-cli steps chain.py --break pass=decompose", 0, "!stopped at pass=decompose: main/");
+        row("cutaway-cli steps chain.py --break dies=nosuch", 0, "!no breakpoint was met");
+        row("cutaway-cli manual kernel", 1, "!kernels-window");
         row("cutaway-cli steps chain.py --break pass=nosuch@0", 1, "!is not such a number");
         // Files.
         row("cutaway-cli info two.py", 0, "graph main: 5 nodes");
