@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 
-SECONDS = 120  # for one line
+SECONDS = 300  # for one line
 
 
 def lines(text):
