@@ -93,7 +93,7 @@ class Reuser {
                                                                 : decideCall(static_cast<int>(at))))
                 return;
         for (const Node& node : m_graph->nodes())
-            if (m_rewriter->watches(node)) m_rewriter->refuse("write_over", node, whyNotWritten(node));
+            if (m_rewriter->watches(node)) m_rewriter->refuse("in_place", node, whyNotWritten(node));
     }
 
   private:
@@ -114,11 +114,12 @@ class Reuser {
                 if (why.empty()) why = whyNotOver(call.kernel, result, operand);
                 if (!why.empty()) {
                     if (m_rewriter->watches(node))
-                        m_rewriter->refuse("write_over", node, "cannot write over `" + over.node->name() + "`: " + why);
+                        m_rewriter->refuse("in_place", node,
+                                           "cannot reuse the memory of `" + over.node->name() + "`: " + why);
                     continue;
                 }
-                const Go go = m_rewriter->begin("write_over", node,
-                                                "it is written over " + over.node->name() +
+                const Go go = m_rewriter->begin("in_place", node,
+                                                "it reuses the memory of " + over.node->name() +
                                                     ", of which it is the last reader: each element is read before");
                 if (go == Go::Stop) return false;
                 if (go != Go::Yes) continue;
@@ -153,12 +154,12 @@ class Reuser {
         if (why.empty() && readTwice > 1) why = "it is more than one operand of the call";
         if (!why.empty()) {
             if (m_rewriter->watches(node))
-                m_rewriter->refuse("write_over", node, "cannot write over `" + operand->name() + "`: " + why);
+                m_rewriter->refuse("in_place", node, "cannot reuse the memory of `" + operand->name() + "`: " + why);
             return true;
         }
         const Go go = m_rewriter->begin(
-            "write_over", node,
-            "it is written over " + operand->name() + ", of which it is the last reader: the library adds to it");
+            "in_place", node,
+            "it reuses the memory of " + operand->name() + ", of which it is the last reader: the library adds to it");
         if (go == Go::Yes)
             m_schedule->reuses.emplace(std::pair(node.id(), size_t{0}), std::pair(over.node->id(), over.result));
         return go != Go::Stop;
@@ -168,14 +169,14 @@ class Reuser {
         if (node.isOutput() || !node.isCall()) return "nothing is computed here";
         for (const ScheduledCall& call : m_program->calls) {
             if (call.node && call.node->id() == node.id())
-                return m_schedule->reuses.contains({node.id(), 0}) ? "it is written over an operand"
+                return m_schedule->reuses.contains({node.id(), 0}) ? "it reuses the memory of an operand"
                        : call.kind == CallKind::Library            ? "a library computes it, in memory of its own"
                                                                    : "it is computed in memory of its own";
             if (call.kind != CallKind::Kernel ||
                 std::find(call.nodes.begin(), call.nodes.end(), node.id()) == call.nodes.end())
                 continue;
             for (const ValueKey& key : call.bindings)
-                if (key.node->id() == node.id()) return "its kernel reads no operand that it could be written over";
+                if (key.node->id() == node.id()) return "its kernel reads no operand whose memory it could reuse";
             return "its kernel does not write it to memory";
         }
         return "no call computes it: it is a view, or computed where it is read";

@@ -31,6 +31,17 @@ namespace {
 
 constexpr std::string_view kPassMarks = "=:,";
 
+/// Names of rules in requests that version 0.1 has written, and those of today.
+constexpr std::pair<std::string_view, std::string_view> kOldRules[] = {{"write_over", "in_place"}};
+
+std::string ruleToday(const std::string& name) {
+    const size_t slash = name.find('/');
+    const std::string pass = slash == std::string::npos ? std::string() : name.substr(0, slash + 1);
+    for (const auto& [old, today] : kOldRules)
+        if (name.substr(pass.size()) == old) return pass + std::string(today);
+    return name;
+}
+
 std::string textOf(const OptionalPass& pass) {
     std::string out = escaped(pass.name, kPassMarks);
     char before = '=';
@@ -230,7 +241,7 @@ const Option kOptions[] = {
     {"passes-only", readFlag<&CompileRequest::passesOnly>, writeFlag<&CompileRequest::passesOnly>},
     {"disable",
      [](CompileRequest& request, const std::string& value) -> Result<void> {
-         request.disabledPasses.push_back(value);
+         request.disabledPasses.push_back(ruleToday(value));
          return {};
      },
      [](const CompileRequest& request) { return request.disabledPasses; }},

@@ -222,7 +222,7 @@ class BisectFaultsTest : public QObject {
         QCOMPARE(step["stage"].toString(), QStringLiteral("schedule"));
         const bool fused = fault.startsWith("fusion");
         QCOMPARE(step["name"].toString(), fused ? QStringLiteral("fuse_nodes") : QStringLiteral("reuse_memory"));
-        QCOMPARE(rewrite["rule"].toString(), fused ? QStringLiteral("fuse") : QStringLiteral("write_over"));
+        QCOMPARE(rewrite["rule"].toString(), fused ? QStringLiteral("fuse") : QStringLiteral("in_place"));
         QCOMPARE(rewrite["node"].toString(), node);
         // Two libraries, three fusions, two values over others (not all of them where the last is not needed to be
         // wrong); what passes trace while they are looking for patterns is not among them.

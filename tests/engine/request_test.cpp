@@ -87,6 +87,13 @@ class RequestTest : public QObject {
         QCOMPARE(QString::fromStdString(request->text()), text);
     }
 
+    /// Names of version 0.1.
+    void oldNames() {
+        const auto request = parseRequest("--disable write_over --disable reuse_memory/write_over");
+        QVERIFY2(request.has_value(), request ? "" : request.error().text().c_str());
+        QCOMPARE(request->text(), std::string("--disable in_place --disable reuse_memory/in_place"));
+    }
+
     /// Stays the same from one release to the next, as caches and reports need it.
     void hashes() {
         QCOMPARE(CompileRequest{}.hash(), parseRequest("")->hash());

@@ -59,7 +59,7 @@ QString makerText(const MemoryPlan& plan, const MemoryValue& value) {
     }
     if (value.workspace) words << tr("workspace");
     if (value.place == MemoryValue::Place::Own) words << tr("own memory");
-    if (!value.over.empty()) words << tr("over %1").arg(QString::fromStdString(value.over));
+    if (!value.over.empty()) words << tr("in place of %1").arg(QString::fromStdString(value.over));
     if (value.output) words << tr("returned");
     return words.join(QStringLiteral(", "));
 }
@@ -73,7 +73,7 @@ QString MemoryChart::said(int value) const {
         QString::fromStdString(bar.name), QString::fromStdString(bar.type), sizeText(bar.bytes), calls,
         QStringLiteral("%1 (%2)").arg(QString::fromStdString(made.name), QString::fromStdString(made.kind))};
     if (bar.place == MemoryValue::Place::Own) words << tr("memory of its own");
-    if (!bar.over.empty()) words << tr("written over %1").arg(QString::fromStdString(bar.over));
+    if (!bar.over.empty()) words << tr("in place of %1").arg(QString::fromStdString(bar.over));
     if (bar.output) words << tr("returned");
     return words.join(QStringLiteral(" · "));
 }

@@ -21,7 +21,7 @@ constexpr CodeRewrite kFuse[] = {{"fuse", "A value is computed in the kernel tha
                                  {"share_loop", "Two that read the same memory share a kernel", "call"}};
 
 constexpr CodeRewrite kReuse[] = {
-    {"write_over", "A value is written over an operand that nobody reads afterwards", "call"}};
+    {"in_place", "A value takes the memory of an operand that nobody reads afterwards", "call"}};
 
 bool schedulesTraining(const CompileRequest& request) { return request.mode == Mode::Training; }
 
