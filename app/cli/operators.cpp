@@ -76,8 +76,8 @@ extern const Command operatorsCommand{
     "operators", "Operators that files define, and definitions to go on with", addOperatorsOptions,
     "A file of rules (--rules, or *.txt in a folder) defines an operator by its schema and by what it computes: types, "
     "values and gradients follow from that. `operator mylib::scale_add(Tensor x, Tensor y, Tensor? bias=None) -> Tensor`, "
-    "below it `  computes` or `  computes when bias is None`, below that statements, indented by four spaces, one call "
-    "a line, the last one `return NAME`. Conditions: NAME is None, NAME == 2, rank(NAME) > 2, dtype_of(NAME) == "
+    "below it `  computes` or `  computes when bias is None`, then statements, indented by four spaces. One call "
+    "a line; the last is `return NAME`. Conditions: NAME is None, NAME == 2, rank(NAME) > 2, dtype_of(NAME) == "
     "torch.uint8, NAME, not NAME, with `and` between; the first that holds counts. Parameters that are not tensors are "
     "written in. Folders: those and files that CUTAWAY_OPERATORS names (absolute, with : between), "
     "~/.local/share/cutaway/operators, and Cutaway's own share/cutaway/operators; the first that defines a name counts, "

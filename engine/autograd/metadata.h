@@ -18,7 +18,7 @@ struct OutputMemory {
     std::vector<const Node*> views = {};  // from that memory to the value, innermost first
 };
 
-/// Of each returned value. `flow`: gradientFlow of the module.
+/// One row for each returned value. `flow`: gradientFlow of the module.
 std::vector<OutputMemory> outputMemory(const Module& module, const std::vector<bool>& flow);
 
 /// Whether the output is what an input that can have a gradient was given, not a result: a buffer has none.

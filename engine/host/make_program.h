@@ -16,7 +16,7 @@ Result<HostProgram> hostProgramOf(const ScheduledProgram& scheduled, const std::
 Result<HostProgram> hostProgramOf(const ScheduledProgram& scheduled);
 
 /// A program for training: function 0 is "forward"; the function "backward" comes behind the graphs that calls of the
-/// forward run. `saved`: of each placeholder of the backward the result of the forward that it is given, or -1.
+/// forward run. `saved`: which result of the forward each placeholder of the backward is given; -1: none.
 struct TrainingHalves {
     const ScheduledProgram *forward = nullptr, *backward = nullptr;
     std::vector<int64_t> saved;

@@ -19,7 +19,7 @@ struct PlannedProgram {
 Result<PlannedProgram> planProgram(const std::vector<std::shared_ptr<const Module>>& graphs, std::vector<int64_t> saved,
                                    const TargetInfo& target, const std::map<std::string, LoopPlan>& plans = {},
                                    const Progress& progress = {});
-/// The constants of a program: of each graph as `modules` hold them, which have values where the graphs have recipes.
+/// The constants of a program, by graph, as `modules` hold them: with values where the graphs have recipes.
 Result<std::vector<Tensor>> heldConstantsOf(const PlannedProgram& program,
                                             const std::vector<std::shared_ptr<const Module>>& modules);
 

@@ -20,7 +20,7 @@ struct AxisUse {
     bool alone = false;  // it is of literals and the axis alone
     bool reads = false;  // it reads the axis
 };
-/// Of each part of the value.
+/// By part of the value.
 std::unordered_map<const ExprNode*, AxisUse> usesOf(const Expr& value, int axis) {
     std::unordered_map<const ExprNode*, AxisUse> uses;
     forEachExpr({value}, [&](const Expr& e) {

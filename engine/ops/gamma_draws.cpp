@@ -46,7 +46,7 @@ EvalResult evalGammaGradient(const EvalContext& c) {
 void deriveStandardGamma(Derivation& d) {
     d.input(0) = d.dy() * d.call("aten._standard_gamma_grad.default", {d.in(0), d.out()});
 }
-/// Of each row gammas, by their sum.
+/// Gamma draws of a row, divided by their sum.
 EvalResult evalDirichlet(const EvalContext& c) {
     auto numbers = drawnGammas(c);
     if (!numbers) return c.fail(kBadShape);

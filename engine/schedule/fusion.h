@@ -44,7 +44,7 @@ struct NodeFacts {
     int position = 0;  // in graph order
     int group = -1;    // of Lowered nodes
 };
-/// Of each node, by its id.
+/// Facts about every node, by its id.
 std::vector<NodeFacts> classify(const Graph& graph, const Schedule& schedule);
 
 struct Grouping {

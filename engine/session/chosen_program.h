@@ -33,7 +33,7 @@ Result<ChosenProgram> chooseSizes(const std::vector<Snapshot>& graphs,
 /// symbols that the inputs do not tell. `values` are these numbers. Errors: a symbol has none.
 Result<Snapshot> withNumbers(const Snapshot& module, const std::vector<Tensor>* inputs, SymbolValues& values,
                              const SymbolValues& known = {});
-/// Of each placeholder of a backward the result of its forward that it is given, or -1.
+/// Which result of the forward each placeholder of the backward is given; -1: none.
 Result<std::vector<int64_t>> savedResults(const Module& forward, const Module& backward);
 
 /// A track and the prefix of its kernels' names: "backward" and "backward/"; both empty where nothing was split.

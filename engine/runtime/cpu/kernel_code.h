@@ -34,7 +34,7 @@ class KernelCode {
 /// Compiled kernels.
 class CompiledKernels final : public KernelCode {
   public:
-    /// `libraries`: of each kernel the path of the one that has its functions. Errors: one that cannot be loaded, or
+    /// `libraries`: by kernel, the path of the one that has its functions. Errors: one that cannot be loaded, or
     /// that does not have them.
     static Result<std::unique_ptr<CompiledKernels>> load(const HostProgram& program,
                                                          const std::vector<std::string>& libraries);

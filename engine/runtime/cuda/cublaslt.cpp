@@ -21,7 +21,7 @@ constexpr int kComputeFloat = 68, kComputeDouble = 70, kComputeTf32 = 77;
 constexpr int kTransA = 3, kTransB = 4, kEpilogue = 7, kBiasPointer = 8, kEpilogueBias = 4;
 constexpr int kBatchCount = 5, kBatchStride = 6;
 constexpr int kMaxWorkspace = 1, kMinAlignmentA = 5;  // B, C and D follow
-/// Of each call, as PyTorch gives it on recent devices.
+/// Workspace of a call, as PyTorch gives it on recent devices.
 constexpr size_t kWorkspace = size_t{32} << 20;
 constexpr size_t kBestAlignment = 256;
 

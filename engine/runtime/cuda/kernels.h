@@ -7,7 +7,7 @@ namespace cutaway::cuda {
 
 class Kernels final : public KernelCode {
   public:
-    /// `cubins`: of each kernel the path of the file that has its functions. Errors: one that cannot be read or loaded,
+    /// `cubins`: by kernel, the path of the file that has its functions. Errors: one that cannot be read or loaded,
     /// or that does not have them.
     static Result<std::unique_ptr<KernelCode>> load(const HostProgram& program, const std::vector<std::string>& cubins,
                                                     const std::shared_ptr<Memory>& memory);
