@@ -4,9 +4,11 @@
 #include <QAbstractSpinBox>
 #include <QApplication>
 #include <QComboBox>
+#include <QDesktopServices>
 #include <QDialog>
 #include <QLabel>
 #include <QLineEdit>
+#include <QTableView>
 #include <QtTest>
 #include <functional>
 
@@ -15,6 +17,7 @@
 #include "tests/support/suites.h"
 #include "ui/windows/commands.h"
 #include "ui/windows/graph_window.h"
+#include "ui/windows/log_window.h"
 #include "ui/windows/main_window.h"
 #include "ui/windows/menu_actions.h"
 #include "ui/windows/theme.h"
@@ -72,6 +75,16 @@ QString problemOf(const QDialog& dialog) {
 
 }  // namespace
 
+/// Stands for the desktop's.
+class FileManager : public QObject {
+    Q_OBJECT
+
+  public:
+    QString opened;
+  public slots:
+    void open(const QUrl& url) { opened = url.toLocalFile(); }
+};
+
 class MenuDialogsTest : public QObject {
     Q_OBJECT
 
@@ -103,6 +116,21 @@ class MenuDialogsTest : public QObject {
     void open(const QString& path) {
         m_main->open(path);
         QTRY_VERIFY_WITH_TIMEOUT(m_main->controller().model() && m_main->isSettled(), kExportPatience);
+    }
+
+    /// The row that says what was written opens it in the file manager.
+    void theLogOpens(const QString& folder) {
+        auto* log = m_main->get<LogWindow>().findChild<QTableView*>();
+        const auto rowOf = [&] {
+            return log->model()->match(log->model()->index(0, LogModel::Next), Qt::DisplayRole,
+                                       "Enter opens the folder");
+        };
+        QTRY_VERIFY_WITH_TIMEOUT(!rowOf().isEmpty(), kExportPatience);
+        FileManager manager;
+        QDesktopServices::setUrlHandler("file", &manager, "open");
+        emit log->activated(rowOf().first());
+        QDesktopServices::unsetUrlHandler("file");
+        QCOMPARE(manager.opened, folder);
     }
 
   private slots:
@@ -259,6 +287,7 @@ class MenuDialogsTest : public QObject {
         const QString last = command.startsWith("Export") ? "libmlp.so" : "module.py";
         const auto files = [&] { return QDir(folder).entryList(QDir::Files); };
         QTRY_VERIFY2_WITH_TIMEOUT(files().contains(last), qPrintable(files().join(' ')), kExportPatience);
+        theLogOpens(folder);
     }
 };
 

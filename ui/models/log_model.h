@@ -14,6 +14,7 @@ struct LogEntry {
     QString what, where, next;
     std::optional<Place> place;
     NodeKey node = NodeKey::None;
+    QString folder = {};  // what was written, which the row opens in the file manager: a folder, or a file in one
 };
 
 /// Kind of failure first, then the engine's message; notes say what to do next.

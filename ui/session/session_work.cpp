@@ -5,6 +5,18 @@
 #include "ui/session/session_ask.h"
 
 namespace cutaway::ui {
+namespace {
+
+/// A note about files that were written, which leads to their folder.
+LogEntry written(const QString& what, const QString& folder) {
+    LogEntry entry;
+    entry.what = what;
+    entry.next = QObject::tr("Enter opens the folder");
+    entry.folder = folder;
+    return entry;
+}
+
+}  // namespace
 
 void SessionController::build(RunId run, Target target) {
     ask<BuildInfo>(
@@ -107,7 +119,7 @@ void SessionController::debugCompile(const DebugCompileOptions& options) {
             const QString ran = QString::fromStdString(report.ran);
             if (report.runs) m_log.append(LogEntry::Level::Note, tr("The bundle runs: %1").arg(ran));
             else m_log.append(LogEntry::Level::Warning, tr("The bundle %1").arg(ran));
-            m_log.append(LogEntry::Level::Note, tr("To minify it: %1").arg(QString::fromStdString(report.command)));
+            m_log.append(written(tr("To minify it: %1").arg(QString::fromStdString(report.command)), folder));
             emit message(report.reloaded && report.runs
                              ? tr("Bundle written to %1; the log has the command that minifies it").arg(folder)
                              : tr("The bundle in %1 failed its check: see the Log window").arg(folder));
@@ -125,15 +137,16 @@ void SessionController::exportProgram(RunId run, const ExportOptions& options) {
             if (!fixed.isEmpty())
                 m_log.append(LogEntry::Level::Warning,
                              tr("The exported program accepts only the example input sizes: %1").arg(fixed));
-            m_log.append(LogEntry::Level::Note,
-                         tr("Exported to %1: %2, %3")
-                             .arg(folder, QString::fromStdString(report.library),
-                                  counted(static_cast<qsizetype>(report.files.size()), tr("file"), tr("files"))));
+            m_log.append(
+                written(tr("Exported to %1: %2, %3")
+                            .arg(folder, QString::fromStdString(report.library),
+                                 counted(static_cast<qsizetype>(report.files.size()), tr("file"), tr("files"))),
+                        QString::fromStdString(report.folder)));
             m_log.append(LogEntry::Level::Note,
                          tr("To build and run it: %1").arg(QString::fromStdString(report.command)));
             emit message(
-                tr("Written to %1: library, header, weights and main.c; the log has the command that builds and "
-                   "runs it")
+                tr("Written to %1: library, header, weights and main.c; the log opens the folder, and has the command "
+                   "that builds and runs it")
                     .arg(folder));
         });
 }

@@ -2,11 +2,14 @@
 
 #include <QApplication>
 #include <QClipboard>
+#include <QDesktopServices>
+#include <QFileInfo>
 #include <QHeaderView>
 #include <QLabel>
 #include <QShortcut>
 #include <QStackedWidget>
 #include <QTableView>
+#include <QUrl>
 #include <algorithm>
 
 #include "ui/windows/columns.h"
@@ -42,6 +45,10 @@ LogWindow::LogWindow(const WindowRow& tableRow, const WindowParts& parts) : Wind
     });
     connect(m_table, &QTableView::activated, this, [&model, &selection = parts.selection](const QModelIndex& row) {
         const LogEntry& entry = model.at(row.row());
+        if (!entry.folder.isEmpty()) {
+            const QFileInfo written(entry.folder);
+            QDesktopServices::openUrl(QUrl::fromLocalFile(written.isDir() ? written.filePath() : written.path()));
+        }
         if (entry.place)
             selection.go(comparisonAt(*entry.place), entry.node != NodeKey::None ? entry.node : selection.node());
     });

@@ -1,5 +1,6 @@
 #pragma once
-// The Log window: every message of this program run; a row with a place goes there on Enter or double click.
+// The Log window: every message of this program run. On Enter or double click a row with a place goes there, and one
+// about written files opens their folder.
 #include "ui/windows/window.h"
 
 class QTableView;
