@@ -188,7 +188,7 @@ class CliTest : public QObject {
                     backend,
                 0, "loss ");
         row("cutaway-cli run two.py --calls", 1, "!--calls needs --backend cpu");
-        row("cutaway-cli run two.py --cold", 1, "!--cold needs --backend cpu");
+        row("cutaway-cli run two.py --cold", 1, "!--cold applies to --backend cpu and cuda only");
         row("cutaway-cli run two.py --repeat 0", 2, "!takes a whole number from 1 to 1000000, not '0'");
         row("cutaway-cli steps two.py --check-numbers --tolerance nan", 2,
             "!takes a number that is 0 or more, not 'nan'");
