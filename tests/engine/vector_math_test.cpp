@@ -1,5 +1,5 @@
-// How far functions in generated code are from the truth, over the whole range of numbers: the bounds that
-// engine/README.md states. `vector_math_test -v1` prints what was measured.
+// How far functions in generated code are from the truth, over the whole range of numbers: within the bounds below, in
+// units of the last place, for f32 and f64. `vector_math_test -v1` prints what was measured.
 #include <QtTest>
 #include <cmath>
 #include <limits>

@@ -1,7 +1,7 @@
 #pragma once
 // The cache of compiled graphs: what a graph and a request come to - the last graph, the host program, its kernels - is
 // kept under the digest of all that it depends on, so that a second compile of an unchanged model only reads
-// (engine/README.md, "Compiled graphs that are kept").
+// (engine/cache/README.md).
 #include <string>
 #include <vector>
 

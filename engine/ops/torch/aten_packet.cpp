@@ -189,7 +189,7 @@ Result<Argument> callPacket(GraphBuilder& builder, std::string_view packet, cons
     if (found == packets().end())
         return unsupported(
             "no row for an operator aten." + std::string(packet), {},
-            {"export the model with torch.export, which writes the operators it is made of, or add a row (engine/README.md)"});
+            {"export the model with torch.export, which writes the operators it is made of, or add a row (CONTRIBUTING.md)"});
     std::optional<Error> why;
     for (const bool numbersAsTensors : {false, true})
         for (const Op* op : found->second) {
