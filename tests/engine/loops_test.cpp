@@ -306,7 +306,7 @@ class LoopsTest : public QObject {
         inner.outer.pop_back();
         plan = choosePlan(inner, kCpuTarget);
         plan.split = 2;
-        QCOMPARE(problemOf(plan, inner, kCpuTarget), std::string("parts add at once: atomic"));
+        QCOMPARE(problemOf(plan, inner, kCpuTarget), std::string("a split kernel that adds is atomic"));
         QCOMPARE(problemOf(atomic, transpose(3, 3), gpu), std::string("only kernels that add are atomic"));
         Kernel puts = kernel;
         puts.stores[0].adds = false;

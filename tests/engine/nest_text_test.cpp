@@ -61,7 +61,7 @@ class NestTextTest : public QObject {
             "  parallel for x0 in 0 .. s0:\n    b0[x0] = exp(b1[2*x0])\n");
         row("vectors",
             "vectors(b0: f32!, b1: f32)\n  lanes 16\n  range 40\n"
-            "  parts vector 16 for x0 in 0 .. 40:\n"
+            "  parallel vector 16 for x0 in 0 .. 40:\n"
             "    let t0: f32x16 = b1[x0 : 1] + b1[3*x0 : 3]\n"
             "    b0[x0 : 1] = Where(active(x0), t0, 0.0)\n");
         row("states",
@@ -80,7 +80,7 @@ class NestTextTest : public QObject {
             "turn(b0: f32!, b1: f32)\n  scratch c0: f32[64]\n  barrier\n"
             "  for x0 in 0 .. 64:\n    c0[x0] = b1[x0]\n  barrier\n"
             "  for x0 in 0 .. 64:\n    x1 = remainder(x0, 8)\n    if x1 < 3:\n      b0[x0] = c0[8*x1 + quotient(x0, 8)]\n");
-        row("turned",
+        row("transposed",
             "transposed(b0: f32!, b1: f32)\n  range 5\n  scratch c0: f32[64]\n  parallel for x0 in 0 .. 5:\n"
             "    transpose c0[0] by 8 with b1[8*x0] by 40 of 8 by Min(x0 + 4, 8)\n"
             "    transpose b0[320*x0] by 8 with c0[0] by 8 of 8 by 8\n");
@@ -142,24 +142,24 @@ class NestTextTest : public QObject {
         row("stored dtype", head + "    b0[x0] = 1", "line 3: what is stored has the dtype of its buffer");
         row("condition", head + "    if x0:", "line 3: the condition of an if is a bool");
         row("scratch", head + "    b0[x0] = c0[x0]", "line 3: c0 is not a scratch array: scratch c0: f32[64]");
-        const QString turned = "k(b0: f32!, b1: f32, b2: i32)\n  scratch c0: f32[64]\n  turn ";
-        row("turned", turned + "x0", "line 3: memory, b0 or c0, expected at its end");
-        row("rows apart", turned + "b0[0] with", "line 3: by and how far rows are apart expected before 'with'");
-        row("turned from", turned + "b0[0] by 8 of 8",
+        const QString transposed = "k(b0: f32!, b1: f32, b2: i32)\n  scratch c0: f32[64]\n  transpose ";
+        row("transposed", transposed + "x0", "line 3: memory, b0 or c0, expected at its end");
+        row("rows apart", transposed + "b0[0] with", "line 3: by and how far rows are apart expected before 'with'");
+        row("transposed from", transposed + "b0[0] by 8 of 8",
             "line 3: with and a matrix, transpose c1[0] by 64 with c0[0] by 16 of 64 by 16 expected before 'of 8'");
-        row("how many rows", turned + "b0[0] by 8 with b1[0] by 8",
+        row("how many rows", transposed + "b0[0] by 8 with b1[0] by 8",
             "line 3: of and the number of rows expected at its end");
-        row("how many columns", turned + "b0[0] by 8 with b1[0] by 8 of 8",
+        row("how many columns", transposed + "b0[0] by 8 with b1[0] by 8 of 8",
             "line 3: by and the number of columns expected at its end");
-        row("turned over itself", turned + "b0[0] by 8 with b0[64] by 8 of 8 by 8",
+        row("transposed over itself", transposed + "b0[0] by 8 with b0[64] by 8 of 8 by 8",
             "line 3: a matrix is transposed into other memory of its dtype");
-        row("turned into another dtype", turned + "b0[0] by 8 with b2[0] by 8 of 8 by 8",
+        row("transposed into another dtype", transposed + "b0[0] by 8 with b2[0] by 8 of 8 by 8",
             "line 3: a matrix is transposed into other memory of its dtype");
-        row("turned into what is read", turned + "b1[0] by 8 with b0[0] by 8 of 8 by 8",
+        row("transposed into what is read", transposed + "b1[0] by 8 with b0[0] by 8 of 8 by 8",
             "line 3: b1 is not written: mark it in the first line, b1: f32!");
-        row("turned out of scratch memory", turned + "c0[0] by 8 with b1[0] by 8 of 8 by 9",
+        row("transposed out of scratch memory", transposed + "c0[0] by 8 with b1[0] by 8 of 8 by 9",
             "line 3: scratch memory does not hold so many elements");
-        row("too long rows", turned + "b0[0] by 8 with c0[8] by 8 of 8 by 8",
+        row("too long rows", transposed + "b0[0] by 8 with c0[8] by 8 of 8 by 8",
             "line 3: scratch memory does not hold so many elements");
         row("prefetch", head + "    prefetch b9[x0]", "line 3: a buffer, b0, expected before '[x0]'");
         row("prefetch for what", head + "    prefetch b0[x0] to read", "line 3: write expected before 'read'");
