@@ -34,6 +34,6 @@ Result<GradientCheck> runGradientCheck(const ReadyGraph& joint, const GradientCh
                                        const Progress& progress);
 
 /// The worker's side: answers what the functions above ask.
-Result<Message> answerChecked(const Message& request, Board& board);
+Result<Message> answerChecked(const Message& request, StatusPage& board);
 
 }  // namespace cutaway

@@ -136,7 +136,7 @@ Result<void> writeBlocks(SharedMemory& memory, size_t at, const std::vector<Bloc
 
 Result<void> writeMessage(SharedMemory& memory, size_t offset, std::string_view text,
                           const std::vector<Tensor>& tensors, int threads, const Progress& progress,
-                          const Passing& passing) {
+                          const WriteOptions& options) {
     const Blocks layout(tensors);
     std::vector<Block> written;
     size_t bytes = 0;
@@ -144,11 +144,11 @@ Result<void> writeMessage(SharedMemory& memory, size_t offset, std::string_view 
     head.text(text);
     head.count(layout.blocks.size());
     for (const Block& block : layout.blocks) {
-        const auto known = passing.atReader ? passing.atReader->find(*block.storage) : std::nullopt;
+        const auto known = options.atReader ? options.atReader->find(*block.storage) : std::nullopt;
         if (known) {
             head.pod(MessagePlace::Reader);
             head.pod(*known + block.begin);
-        } else if (passing.addresses && block.large()) {
+        } else if (options.addresses && block.large()) {
             head.pod(MessagePlace::Writer);
             head.pod(uint64_t{reinterpret_cast<uintptr_t>(block.storage->data() + block.begin)});
         } else {
@@ -213,7 +213,7 @@ Described readTensor(ByteReader& in, std::vector<Placed>& blocks, bool left) {
 
 }  // namespace
 
-Result<Message> readMessage(const SharedMemory& memory, size_t offset, const Taking& taking) {
+Result<Message> readMessage(const SharedMemory& memory, size_t offset, const ReadOptions& options) {
     const Error damaged{ErrorCode::ToolFailed,
                         "what the worker and its program tell each other is damaged",
                         {},
@@ -242,7 +242,7 @@ Result<Message> readMessage(const SharedMemory& memory, size_t offset, const Tak
     });
     std::vector<Described> tensors;
     in.each([&] {
-        const bool left = taking.leaves && taking.left && taking.leaves(tensors.size());
+        const bool left = options.leaves && options.left && options.leaves(tensors.size());
         tensors.push_back(readTensor(in, blocks, left));
     });
     if (in.failed()) return damaged;
@@ -255,20 +255,20 @@ Result<Message> readMessage(const SharedMemory& memory, size_t offset, const Tak
                 return damaged;
             storages.push_back(Storage::view(all.data() + (length > 0 ? data + at : 0), length, owner));
         } else if (block.place == MessagePlace::Reader) {
-            const std::shared_ptr<const void> own = taking.own ? taking.own(at, length) : nullptr;
+            const std::shared_ptr<const void> own = options.own ? options.own(at, length) : nullptr;
             if (!own) return damaged;
             storages.push_back(Storage::view(reinterpret_cast<const void*>(at), length, own));
         } else {
-            if (block.place != MessagePlace::Writer || taking.process == 0 || (!block.wanted && !taking.left))
+            if (block.place != MessagePlace::Writer || options.process == 0 || (!block.wanted && !options.left))
                 return damaged;
             message.stayed = true;
-            storages.push_back(!block.wanted   ? taking.left->add(at, length)
-                               : taking.memory ? taking.memory->take(length)
-                                               : Storage::allocateUninitialized(length));
-            if (block.wanted) CT_TRY_VOID(readProcess(taking.process, at, {storages.back()->data(), length}));
+            storages.push_back(!block.wanted    ? options.left->add(at, length)
+                               : options.memory ? options.memory->take(length)
+                                                : Storage::allocateUninitialized(length));
+            if (block.wanted) CT_TRY_VOID(readProcess(options.process, at, {storages.back()->data(), length}));
         }
     }
-    if (taking.memory) taking.memory->endAnswer();
+    if (options.memory) options.memory->endAnswer();
     for (Described& tensor : tensors)
         message.tensors.push_back(tensor.defined ? Tensor(storages[tensor.block], tensor.dtype, std::move(tensor.sizes),
                                                           std::move(tensor.strides), tensor.offset, tensor.device)

@@ -108,7 +108,7 @@ Result<ReferenceRun> runReference(const Module& module, const std::vector<Tensor
                             {{"inputs and weights", static_cast<double>(bytesOf(tensors))},
                              {"values", peakBytes(graph)},
                              {"results", outputBytes(graph)}},
-                            Whose::ChildOwn));
+                            Whose::NewChild));
     CT_TRY(Message reply, askWorker(WorkerTask::Reference, "the graph", out.bytes, tensors,
                                     {0, options.timeoutSeconds, options.memoryBytes}, progress));
 
@@ -125,7 +125,7 @@ Result<ReferenceRun> runReference(const Module& module, const std::vector<Tensor
     return run;
 }
 
-Result<Message> answerReference(const Message& request, Board& board) {
+Result<Message> answerReference(const Message& request, StatusPage& board) {
     ByteReader in(request.text);
     const int repeat = in.pod<int>();
     const FaultSideScope side(in.pod<FaultSide>());

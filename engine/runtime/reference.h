@@ -34,6 +34,6 @@ Result<ReferenceRun> runReference(const Module& module, const std::vector<Tensor
                                   const ReferenceOptions& options = {}, const Progress& progress = {});
 
 /// The worker's side: answers what runReference() asks.
-Result<Message> answerReference(const Message& request, Board& board);
+Result<Message> answerReference(const Message& request, StatusPage& board);
 
 }  // namespace cutaway

@@ -30,14 +30,14 @@ namespace cutaway {
 namespace {
 
 constexpr int kOutOfMemory = 70;
-constexpr size_t kBoardBytes = 4096;  // a page before the reply
+constexpr size_t kStatusBytes = 4096;  // a page before the reply
 constexpr std::string_view kAnswered = ".";
 constexpr std::string_view kPlugins = "p";  // in front of what their calls took
 
 /// Weights are kept for later requests, but not a compiled program's, which gives them back once they are packed.
 bool keepsConstants(WorkerTask task) { return task == WorkerTask::Reference || task == WorkerTask::Checked; }
 
-Error describeEnd(const ProcessEnd& end, const std::string& doing, const Board& board) {
+Error describeEnd(const ProcessEnd& end, const std::string& doing, const StatusPage& board) {
     const std::string tail = end.errors.substr(end.errors.size() > 1000 ? end.errors.size() - 1000 : 0);
     std::vector<std::string> notes;
     if (!tail.empty()) notes.push_back("its last words: " + tail);
@@ -73,7 +73,7 @@ std::string bytesOfHex(std::string_view line) {
 /// limit.
 int64_t addressSpaceLimit() {
     rlimit inherited{};
-    const auto available = availableMemory(Whose::ChildOwn);
+    const auto available = availableMemory(Whose::NewChild);
     if (!available || ::getrlimit(RLIMIT_AS, &inherited) != 0 || inherited.rlim_cur != RLIM_INFINITY) return 0;
     constexpr int64_t kLibraries = int64_t{2} << 30, kThread = int64_t{160} << 20;
     return available->bytes + kLibraries + kThread * static_cast<int64_t>(std::thread::hardware_concurrency());
@@ -84,7 +84,7 @@ int64_t addressSpaceLimit() {
 struct Worker::State {
     ChildProcess child;
     SentConstants sent{};
-    std::shared_ptr<LeftValues> left{};  // of the latest answer
+    std::shared_ptr<RemoteValues> left{};  // of the latest answer
 
     State(ChildProcess process) : child(std::move(process)) {}
     State(const State&) = delete;
@@ -98,8 +98,8 @@ struct Worker::State {
     bool hasLeft(const Tensor& tensor) const { return left && tensor.defined() && left->find(*tensor.storage()); }
 
     /// Waits for the answer, telling how far the worker is. False if there will be none: then `end` says why.
-    bool follow(const std::string& doing, const Board& board, const WorkerOptions& options, const Progress& progress,
-                ProcessEnd& end) {
+    bool follow(const std::string& doing, const StatusPage& board, const WorkerOptions& options,
+                const Progress& progress, ProcessEnd& end) {
         constexpr double kLook = 0.1;
         const auto start = std::chrono::steady_clock::now();
         double told = 0;
@@ -181,8 +181,8 @@ Result<Message> Worker::ask(WorkerTask task, std::string_view doing, std::string
                              {.atReader = m_state->left.get()}));
     if (much) returnFreeMemory();
     std::shared_ptr<const void> boardOwner;
-    CT_TRY(const auto page, reply.share(kBoardBytes, boardOwner));
-    const Board& board = *new (page.data()) Board;
+    CT_TRY(const auto page, reply.share(kStatusBytes, boardOwner));
+    const StatusPage& board = *new (page.data()) StatusPage;
     // A failed send means that the worker has gone; follow() sees that and tells how it ended.
     std::vector<int> descriptors = {request.descriptor(), reply.descriptor()};
     if (constants) descriptors.push_back(constants->descriptor());
@@ -190,8 +190,8 @@ Result<Message> Worker::ask(WorkerTask task, std::string_view doing, std::string
     ProcessEnd end;
     if (!m_state->follow(std::string(doing), board, options, progress, end))
         return describeEnd(end, std::string(doing), board);
-    const auto fresh = std::make_shared<LeftValues>(process());
-    auto answer = readMessage(reply, kBoardBytes, {process(), options.leaves, fresh, options.memory});
+    const auto fresh = std::make_shared<RemoteValues>(process());
+    auto answer = readMessage(reply, kStatusBytes, {process(), options.leaves, fresh, options.memory});
     if (!answer && !running()) return describeEnd(m_state->child.wait(), std::string(doing), board);
     CT_TRY(Message message, std::move(answer));
     ByteReader in(message.text);
@@ -215,7 +215,9 @@ Result<void> Worker::fetchLeft(const std::vector<Tensor>& tensors) {
     return {};
 }
 
-bool neverBegan(const Error& error) { return error.where == Board::kNotBegun && error.code == ErrorCode::ToolFailed; }
+bool neverBegan(const Error& error) {
+    return error.where == StatusPage::kNotBegun && error.code == ErrorCode::ToolFailed;
+}
 
 Result<Message> askWorker(WorkerTask task, std::string_view doing, std::string_view text,
                           const std::vector<Tensor>& tensors, const WorkerOptions& options, const Progress& progress) {
@@ -256,7 +258,7 @@ void tell(std::string_view bytes) { sayInHex({}, bytes); }
 namespace {
 
 /// When memory is short, the system should end this process rather than the one with the windows.
-void volunteer() { std::ofstream("/proc/self/oom_score_adj") << 500; }
+void raiseOomScore() { std::ofstream("/proc/self/oom_score_adj") << 500; }
 
 /// What the latest answer left here: results that its program has not read yet, or wants to stay.
 struct Left {
@@ -274,16 +276,16 @@ struct Left {
     }
 };
 
-Result<Message> perform(WorkerTask task, const SharedMemory& memory, const SharedMemory* constants, Board& board,
+Result<Message> perform(WorkerTask task, const SharedMemory& memory, const SharedMemory* constants, StatusPage& board,
                         Left& left) {
     static KeptConstants kept;
     bool refers = false;
-    Taking taking;
-    taking.own = [&](uint64_t address, size_t bytes) {
+    ReadOptions options;
+    options.own = [&](uint64_t address, size_t bytes) {
         refers = true;
         return left.find(address, bytes);
     };
-    CT_TRY(Message request, readMessage(memory, 0, taking));
+    CT_TRY(Message request, readMessage(memory, 0, options));
     if (!refers) left.tensors.clear();
     ByteReader start(request.text);
     left.readable = start.pod<bool>();
@@ -316,8 +318,8 @@ Result<void> serve(WorkerTask task, const std::vector<int>& descriptors, Left& l
     std::optional<SharedMemory> constants;
     if (descriptors.size() > 2) constants.emplace(descriptors[2], "the weights");
     std::shared_ptr<const void> owner;
-    CT_TRY(const auto page, reply.share(kBoardBytes, owner));
-    Board& board = *reinterpret_cast<Board*>(page.data());
+    CT_TRY(const auto page, reply.share(kStatusBytes, owner));
+    StatusPage& board = *reinterpret_cast<StatusPage*>(page.data());
     auto answer = guarded([&] { return perform(task, request, constants ? &*constants : nullptr, board, left); });
     ByteWriter out;
     out.pod(answer.has_value());
@@ -325,11 +327,11 @@ Result<void> serve(WorkerTask task, const std::vector<int>& descriptors, Left& l
     if (answer) {
         out.bytes += answer->text;
         left.tensors = std::move(answer->tensors);
-        return writeMessage(reply, kBoardBytes, out.bytes, left.tensors, 1, {}, {.addresses = left.readable});
+        return writeMessage(reply, kStatusBytes, out.bytes, left.tensors, 1, {}, {.addresses = left.readable});
     }
     if (answer.error().where.empty()) answer.error().where = board.where();
     writeError(out, answer.error());
-    return writeMessage(reply, kBoardBytes, out.bytes, {});
+    return writeMessage(reply, kStatusBytes, out.bytes, {});
 }
 
 }  // namespace
@@ -365,7 +367,7 @@ int workerMain(int argc, char** argv) {
         return !deviceIsBroken();
     };
     Result<bool> served = guarded([&]() -> Result<bool> {
-        volunteer();
+        raiseOomScore();
         forgetCode();  // tables that only starting needs
         return true;
     });

@@ -18,7 +18,7 @@ struct LastRewrite {
 };
 
 /// Status of the worker while it works, which its program sees at once.
-class Board {
+class StatusPage {
   public:
     static constexpr std::string_view kNotBegun = "start of the worker";
     /// The call that runs now, by its nodes; the error names it if the process dies.

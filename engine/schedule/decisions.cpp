@@ -101,11 +101,11 @@ Result<bool> chooseLibraries(Module& module, Rewriter& rewriter) {
     return rewriter.changed();
 }
 
-std::shared_ptr<const Module> standingAlone(const std::shared_ptr<const Module>& module) {
+std::shared_ptr<const Module> forExport(const std::shared_ptr<const Module>& module) {
     const Schedule* known = Schedule::of(*module);
     CT_CHECK(known, "what stands alone has been scheduled");
     const auto schedule = std::make_shared<Schedule>(*known);
-    schedule->alone = true;
+    schedule->forExport = true;
     for (const Node& node : module->graph().nodes()) {
         if (!node.isCall() || schedule->libraries.contains(node.id())) continue;
         const LibraryRow* const row = libraryRowOf(node, schedule->target, true);

@@ -37,7 +37,7 @@ struct Schedule final : ModulePlan {
     std::vector<FusionDecision> decisions;  // each yes and no
     /// Values that are written over operands of their kernels; a node and which of its results.
     std::map<std::pair<NodeId, size_t>, std::pair<NodeId, size_t>> reuses;
-    bool alone = false;                  // of a program without the engine beside it; so are those of its bodies
+    bool forExport = false;              // of a program without the engine beside it; so are those of its bodies
     bool roundsHalves = false;           // kernels round f16 and bf16 after each call, not only where a value is stored
     std::shared_ptr<LoweringMemo> memo;  // shared by copies; no decision, so it is not part of the fingerprint
 
@@ -70,7 +70,7 @@ Result<bool> viewReshapes(Module& module, Rewriter& rewriter);
 Result<bool> chooseLibraries(Module& module, Rewriter& rewriter);
 /// The scheduled module for programs without an engine: calls that the engine's own functions compute, being faster, go
 /// to libraries that have them, too. It has a schedule already.
-std::shared_ptr<const Module> standingAlone(const std::shared_ptr<const Module>& module);
+std::shared_ptr<const Module> forExport(const std::shared_ptr<const Module>& module);
 /// Which nodes share a kernel: greedy, in graph order (fusion.h).
 Result<bool> fuseNodes(Module& module, Rewriter& rewriter);
 /// Which values are written over operands that nobody reads afterwards (reuse.h). The last to decide: it asks when each

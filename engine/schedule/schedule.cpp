@@ -210,7 +210,7 @@ class Scheduler {
             if (m_program.bodies.contains(name)) continue;
             CT_TRY(std::shared_ptr<const Module> planned,
                    scheduledAlike(std::shared_ptr<const Module>(m_program.module, body), like, {}));
-            if (m_schedule.alone) planned = standingAlone(planned);
+            if (m_schedule.forExport) planned = forExport(planned);
             CT_TRY(ScheduledProgram own, scheduleModule(std::move(planned), m_schedule.target));
             m_program.bodies[name] = std::make_shared<const ScheduledProgram>(std::move(own));
         }

@@ -68,7 +68,7 @@ Result<void> checkSizes(const Module& module, Backend backend) {
     std::vector<MemoryWish> wishes = {{"inputs and weights", inputBytes(module)}, {"results", outputBytes(module)}};
     if (backend == Backend::Reference)
         wishes.insert(wishes.begin() + 1, {"values", peakBytes(module)});  // kernels keep fewer
-    return checkMemory("the run", wishes, Whose::ChildOwn);
+    return checkMemory("the run", wishes, Whose::NewChild);
 }
 
 Result<const CpuProgram*> programOf(Session::State::Run& run, const std::string& track,

@@ -27,7 +27,7 @@ namespace {
 Result<PlannedProgram> plannedAlone(const std::vector<Snapshot>& graphs, const HostPrinting& how, std::string& source,
                                     const Progress& progress) {
     CT_TRY(const Snapshot planned, scheduled(graphs.front(), kCpuTarget, progress));
-    CT_TRY(PlannedProgram program, planProgram({standingAlone(planned)}, {}, kCpuTarget, {}, progress));
+    CT_TRY(PlannedProgram program, planProgram({forExport(planned)}, {}, kCpuTarget, {}, progress));
     if (program.whyNoHost) return program;
     auto printed = printHost(program.host, how);
     if (printed) source = std::move(*printed);

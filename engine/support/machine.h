@@ -16,7 +16,7 @@ struct AvailableMemory {
 };
 /// What this process, or one that it starts, may still get before the system refuses or swaps: the least of the
 /// machine's free memory, the limits of its control groups and RLIMIT_AS. Nothing where the system does not say.
-enum class Whose : uint8_t { Own, ChildOwn };
+enum class Whose : uint8_t { Own, NewChild };
 std::optional<AvailableMemory> availableMemory(Whose whose = Whose::Own);
 
 /// The most memory that this process has held, in bytes; 0 where the system does not say.

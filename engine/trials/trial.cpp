@@ -64,7 +64,7 @@ int64_t shareOfMemory() {
 class Trial {
   public:
     Trial(const std::shared_ptr<const Module>& module, const CompileRequest& request, std::vector<Tensor> inputs,
-          const TrialCheck& check, Board& board)
+          const TrialCheck& check, StatusPage& board)
         : m_check(check), m_board(board) {
         Session::State& state = m_session.state();
         state.input = module;
@@ -310,7 +310,7 @@ class Trial {
     CompileRequest m_request;
     CompileServices m_services;
     TrialCheck m_check;
-    Board& m_board;
+    StatusPage& m_board;
     Progress m_progress;
     SharedValues m_values{shareOfMemory()};
     double m_tolerance = m_check.tolerance;        // or that of what has run
@@ -322,9 +322,9 @@ class Trial {
 namespace {
 
 /// Keeps on the board which rewrite is being made, of those that fuel counts, or of the pass that has its own.
-class RewritesOnBoard {
+class RewritesOnStatusPage {
   public:
-    explicit RewritesOnBoard(Board& board)
+    explicit RewritesOnStatusPage(StatusPage& board)
         : m_board(board),
           m_watch([this](std::string_view pass, const RewriteInfo& rewrite) { note(pass, rewrite); },
                   [this](std::string_view stage, std::string_view pass) {
@@ -342,7 +342,7 @@ class RewritesOnBoard {
         m_board.rewrites(++m_count, LastRewrite{std::string(pass), rewrite.rule, rewrite.index, rewrite.node,
                                                 rewrite.body, static_cast<int64_t>(index(rewrite.nodeId))});
     }
-    Board& m_board;
+    StatusPage& m_board;
     std::optional<PassFuel> m_limit = askedPassFuel();
     int64_t m_count = 0;
     RewriteWatch m_watch;
@@ -351,9 +351,9 @@ class RewritesOnBoard {
 }  // namespace
 
 TrialOutcome tryHere(const std::shared_ptr<const Module>& module, const CompileRequest& request,
-                     std::vector<Tensor> inputs, const TrialCheck& check, Board& board) {
+                     std::vector<Tensor> inputs, const TrialCheck& check, StatusPage& board) {
     const auto start = std::chrono::steady_clock::now();
-    const RewritesOnBoard rewrites(board);
+    const RewritesOnStatusPage rewrites(board);
     auto outcome = guarded(
         [&]() -> Result<TrialOutcome> { return Trial(module, request, std::move(inputs), check, board).run(); });
     if (!outcome) outcome = bad(FailureKind::Run, outcome.error().message);

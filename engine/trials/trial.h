@@ -47,6 +47,6 @@ constexpr std::string_view kTooMuchMemory = "took more memory than the limit";
 
 /// In this process. `inputs`: of the given inputs, in order.
 TrialOutcome tryHere(const std::shared_ptr<const Module>& module, const CompileRequest& request,
-                     std::vector<Tensor> inputs, const TrialCheck& check, Board& board);
+                     std::vector<Tensor> inputs, const TrialCheck& check, StatusPage& board);
 
 }  // namespace cutaway

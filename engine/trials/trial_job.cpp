@@ -98,7 +98,7 @@ Result<TrialJob> readJob(const Message& message, const std::vector<Tensor>& tabl
     return job;
 }
 
-TrialOutcome runJob(const TrialJob& job, Board& board) {
+TrialOutcome runJob(const TrialJob& job, StatusPage& board) {
     board.at("reading the graph");
     const auto defined = defineOperators(job.request);
     auto module = defined ? parseText(job.graph) : Result<std::unique_ptr<Module>>(defined.error());

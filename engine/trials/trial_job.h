@@ -41,7 +41,7 @@ class TensorTable {
 Message writeJob(const TrialJob& job, const TensorTable& table);
 Result<TrialJob> readJob(const Message& message, const std::vector<Tensor>& table);
 /// Parses the graph and makes the trial in this process.
-TrialOutcome runJob(const TrialJob& job, Board& board);
+TrialOutcome runJob(const TrialJob& job, StatusPage& board);
 
 std::string writeOutcome(const TrialOutcome& outcome);
 Result<TrialOutcome> readOutcome(std::string_view bytes);

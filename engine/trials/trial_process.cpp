@@ -34,7 +34,7 @@ void warmUp() {
         job.graph = "def forward(x: \"f32[2]\"):\n    relu = aten.relu.default(x)\n    return (relu,)\n";
         job.check.looks = TrialCheck::Looks::Runs;
         job.inputs.push_back(Tensor::zeros(DType::F32, {2}));
-        Board board;
+        StatusPage board;
         runJob(job, board);
         setFault(asked);
         return 0;
@@ -76,12 +76,12 @@ struct Descriptors {
         const SharedMemory request(::dup(where.request), "the graph");
         SharedMemory reply(::dup(where.reply), "the answer");
         std::shared_ptr<const void> owner;
-        CT_TRY(const auto page, reply.share(kBoardBytes, owner));
-        Board& board = *reinterpret_cast<Board*>(page.data());
+        CT_TRY(const auto page, reply.share(kStatusBytes, owner));
+        StatusPage& board = *reinterpret_cast<StatusPage*>(page.data());
         CT_TRY(const Message message, readMessage(request, 0));
         CT_TRY(const TrialJob job, readJob(message, table));
         const TrialOutcome outcome = runJob(job, board);
-        CT_TRY_VOID(writeMessage(reply, kBoardBytes, writeOutcome(outcome), {}));
+        CT_TRY_VOID(writeMessage(reply, kStatusBytes, writeOutcome(outcome), {}));
         return 0;
     });
     if (served) ::_exit(0);

@@ -16,7 +16,7 @@ constexpr double kLook = 0.1;    // seconds between two checks for cancellation
 constexpr double kPatience = 5;  // seconds that the server may take beside the trial's own limit
 
 /// The signature of a process that ended without an answer.
-TrialOutcome died(FailureKind kind, const std::string& how, const Board& board, const std::string& words) {
+TrialOutcome died(FailureKind kind, const std::string& how, const StatusPage& board, const std::string& words) {
     TrialOutcome outcome;
     FailureSignature signature;
     signature.kind = kind;
@@ -73,8 +73,8 @@ std::string TrialServer::lastWords() const {
 
 Result<TrialOutcome> TrialServer::run(const TrialJob& job, const TrialLimits& limits, const Progress& progress) {
     std::shared_ptr<const void> boardOwner;
-    CT_TRY(const auto page, m_reply.share(kBoardBytes, boardOwner));
-    const Board& board = *new (page.data()) Board;
+    CT_TRY(const auto page, m_reply.share(kStatusBytes, boardOwner));
+    const StatusPage& board = *new (page.data()) StatusPage;
     auto outcome = outcomeOf(job, limits, board, progress);
     if (outcome) {
         outcome->rewrites = board.rewrites();
@@ -84,13 +84,13 @@ Result<TrialOutcome> TrialServer::run(const TrialJob& job, const TrialLimits& li
     return outcome;
 }
 
-Result<TrialOutcome> TrialServer::outcomeOf(const TrialJob& job, const TrialLimits& limits, const Board& board,
+Result<TrialOutcome> TrialServer::outcomeOf(const TrialJob& job, const TrialLimits& limits, const StatusPage& board,
                                             const Progress& progress) {
     const Message message = writeJob(job, *m_table);
     CT_TRY_VOID(writeMessage(m_request, 0, message.text, message.tensors));
     int64_t memory = limits.memoryBytes;
     if (memory == 0)
-        if (const auto available = availableMemory(Whose::ChildOwn)) memory = available->bytes;
+        if (const auto available = availableMemory(Whose::NewChild)) memory = available->bytes;
     CT_TRY_VOID(m_child.write("run " + std::to_string(limits.seconds) + " " + std::to_string(memory) + "\n"));
     Result<std::string> line = Error{};
     bool stopped = false;
@@ -116,7 +116,7 @@ Result<TrialOutcome> TrialServer::outcomeOf(const TrialJob& job, const TrialLimi
     if (*line == "memory") return died(FailureKind::Memory, std::string(kTooMuchMemory), board, {});
     if (*line != "exit 0")
         return died(FailureKind::Crash, "ended by itself with another status than 0", board, lastWords());
-    CT_TRY(const Message reply, readMessage(m_reply, kBoardBytes));
+    CT_TRY(const Message reply, readMessage(m_reply, kStatusBytes));
     return readOutcome(reply.text);
 }
 

@@ -8,7 +8,7 @@
 namespace cutaway {
 
 /// Before the answer in shared memory lies a page with what the trial is at.
-constexpr size_t kBoardBytes = 4096;
+constexpr size_t kStatusBytes = 4096;
 
 struct TrialLimits {
     double seconds = 60;
@@ -29,7 +29,7 @@ class TrialServer {
     TrialServer(std::shared_ptr<const TensorTable> table, SharedMemory request, SharedMemory reply, SharedMemory errors,
                 ChildProcess child);
     std::string lastWords() const;
-    Result<TrialOutcome> outcomeOf(const TrialJob& job, const TrialLimits& limits, const Board& board,
+    Result<TrialOutcome> outcomeOf(const TrialJob& job, const TrialLimits& limits, const StatusPage& board,
                                    const Progress& progress);
 
     std::shared_ptr<const TensorTable> m_table;

@@ -127,7 +127,7 @@ QString difference(const std::vector<Tensor>& got, const std::vector<Tensor>& wa
 
 QString runProblem(HostContext& context, const Module& module, const std::vector<Tensor>& inputs, Agree how,
                    std::vector<Tensor>* outputs) {
-    Board board;
+    StatusPage board;
     const auto run = context.run(inputs, 1, board);
     if (!run) return QString::fromStdString(run.error().text());
     const auto wanted = interpret(module, inputs);

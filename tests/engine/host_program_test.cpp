@@ -70,13 +70,13 @@ class HostProgramTest : public QObject {
         const auto given = laidOut(function, *bound, *sizes);
         QVERIFY2(given.has_value(), given ? "" : given.error().text().c_str());
 
-        Board board;
+        StatusPage board;
         const auto wanted = HostContext((*made)->loaded, 0).run(*given, 0, board);
         QVERIFY2(wanted.has_value(), wanted ? "" : wanted.error().text().c_str());
         std::vector<std::future<QString>> others;
         for (int i = 0; i < kContexts; ++i)
             others.push_back(std::async(std::launch::async, [&] {
-                Board own;
+                StatusPage own;
                 const auto run = HostContext((*made)->loaded, 0).run(*given, 1, own);
                 return run ? difference(run->outputs, wanted->outputs) : QString::fromStdString(run.error().text());
             }));
@@ -151,7 +151,7 @@ function run(x: f32[s0, 8], w: f32[8, 4])
                 "torch.ops.aten.relu.default(x)\n    return (relu,)\n"),
             {});
         QVERIFY2(made.has_value(), made ? "" : made.error().text().c_str());
-        Board board;
+        StatusPage board;
         const auto run = HostContext((*made)->loaded, 0)
                              .run({Tensor::empty(DType::F32, Dims(sizes.begin(), sizes.end()))}, 0, board);
         QVERIFY(!run);

@@ -57,7 +57,7 @@ Way interpretedKernels(Interpreted how, const TargetInfo& target, uint32_t seed,
                 const auto loaded = std::make_shared<LoadedProgram>(
                     std::move(host), std::make_unique<InterpretedKernels>(program, how, seed), std::move(constants),
                     std::move(weights), ProgramOptions{.threads = 1}, memory);
-                Board board;
+                StatusPage board;
                 HostContext context(loaded, 0);
                 CT_TRY(HostRun run, context.run(inputs, 0, board));
                 if (memory->isHost()) return std::vector<WayRun>{{"once", std::move(run.outputs)}};

@@ -129,7 +129,7 @@ class MessageTest : public QObject {
     void whatIsLeftIsReadWhenItIsAskedFor() {
         SharedMemory memory = memoryFor("the results");
         Writer writer(memory, {counting(kMany, 1000), counting(kMany, 5000)});
-        const auto left = std::make_shared<LeftValues>(writer.process());
+        const auto left = std::make_shared<RemoteValues>(writer.process());
         const auto leaves = [](size_t tensor) { return tensor == 0; };
         const auto message = readMessage(memory, 0, {writer.process(), leaves, left});
         QVERIFY(message.has_value());
@@ -144,12 +144,12 @@ class MessageTest : public QObject {
         const Tensor part(tensors[0].storage(), DType::I64, {10}, {1}, 64);
         QVERIFY(writeMessage(request, 0, "again", {part, tensors[1]}, 1, {}, {.atReader = left.get()}).has_value());
         uint64_t asked = 0;
-        Taking taking;
-        taking.own = [&](uint64_t address, size_t) {
+        ReadOptions options;
+        options.own = [&](uint64_t address, size_t) {
             asked = address;
             return std::shared_ptr<const void>();
         };
-        QVERIFY(!readMessage(request, 0, taking));
+        QVERIFY(!readMessage(request, 0, options));
         QCOMPARE(asked, *left->find(*tensors[0].storage()) + 64 * 8);
 
         left->keepOnly(tensors);
@@ -205,7 +205,7 @@ class MessageTest : public QObject {
         QFETCH(const bool, killed);
         SharedMemory memory = memoryFor("the results");
         Writer writer(memory, {counting(kMany, 0)});
-        const auto left = std::make_shared<LeftValues>(writer.process());
+        const auto left = std::make_shared<RemoteValues>(writer.process());
         const auto message = readMessage(memory, 0, {writer.process(), [](size_t) { return true; }, left});
         QVERIFY(message.has_value());
         if (killed) writer.end();

@@ -276,7 +276,7 @@ class PortableTest : public QObject {
             const auto one = makeCase(requireOp(op.toStdString()), text.arguments, text.operands);
             const auto planned =
                 one ? scheduled(one->module, kCpuTarget) : Result<std::shared_ptr<const Module>>(one.error());
-            const auto preview = planned ? previewCpu(standingAlone(*planned)) : Result<BuildInfo>(planned.error());
+            const auto preview = planned ? previewCpu(forExport(*planned)) : Result<BuildInfo>(planned.error());
             if (!preview) continue;
             for (const KernelInfo& kernel : preview->kernels) {
                 QVERIFY2(!kernel.kind.starts_with("reference: " + op.toStdString()), one->name.c_str());
@@ -295,7 +295,7 @@ class PortableTest : public QObject {
         QVERIFY(one);
         const auto planned = scheduled(one->module, kCpuTarget);
         QVERIFY(planned);
-        const auto beside = previewCpu(*planned), alone = previewCpu(standingAlone(*planned));
+        const auto beside = previewCpu(*planned), alone = previewCpu(forExport(*planned));
         QVERIFY(beside && alone);
         QCOMPARE(beside->kernels.at(0).kind, std::string("reference: aten._grouped_mm.default"));
         QCOMPARE(alone->kernels.at(0).kind, std::string("portable: aten._grouped_mm.default"));

@@ -132,7 +132,7 @@ def forward(self, x: "f32[s0]"):
         const auto interpreted = interpret(module, inputs);
         QVERIFY(!interpreted);
         QVERIFY2(interpreted.error().message.find(wanted) != std::string::npos, interpreted.error().text().c_str());
-        Board board;
+        StatusPage board;
         const auto run = context.run(inputs, 1, board);
         QVERIFY(!run);
         QVERIFY2(run.error().message.find(wanted) != std::string::npos, run.error().text().c_str());

@@ -185,7 +185,7 @@ class TargetsTest : public QObject {
             const auto planned = scheduled(module, target);
             QVERIFY2(planned, planned ? "" : planned.error().text().c_str());
             const QString& library = target == kH100Target ? gpu : cpu;
-            for (const auto& scheduledModule : {*planned, standingAlone(*planned)})
+            for (const auto& scheduledModule : {*planned, forExport(*planned)})
                 QCOMPARE(Schedule::of(*scheduledModule)->libraries.empty(), library.isEmpty());
             const auto program = scheduleModule(*planned, target);
             QVERIFY2(program, program ? "" : program.error().text().c_str());

@@ -144,8 +144,8 @@ class WorkerTest : public QObject {
 
   private slots:
     void boardsSayWhatRuns() {
-        Board board;
-        QCOMPARE(board.where(), std::string(Board::kNotBegun));
+        StatusPage board;
+        QCOMPARE(board.where(), std::string(StatusPage::kNotBegun));
         board.inPass("joint/decompose");
         QCOMPARE(board.where(), std::string("pass joint/decompose"));
         QCOMPARE(board.pass(), std::string("joint/decompose"));

@@ -233,7 +233,7 @@ Result<CpuRun> runCpu(const CpuProgram& program, const std::vector<Tensor>& inpu
     CT_TRY(const BoundFunction bound, bindMemory(function, sizes));
     const size_t called = program.part().function;
     const std::vector<size_t> results = returnedBytes(host.program, called, bound, options.leaveSaved);
-    CT_TRY_VOID(checkMemory("the compiled run", wishes(host, function, bound, laid, results), Whose::ChildOwn));
+    CT_TRY_VOID(checkMemory("the compiled run", wishes(host, function, bound, laid, results), Whose::NewChild));
     progress.say(0.2, "running");
     CT_TRY(ProgramWorker::Reply reply, program.state().worker->run(called, laid, results, options, progress));
     ByteReader in(reply.message.text);

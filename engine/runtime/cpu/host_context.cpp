@@ -36,7 +36,7 @@ class HostContext::Steps {
     const SymbolValues& sizes() const { return m_sizes; }
 
     /// `times`: null, or where the microseconds of each step go.
-    Result<void> run(SymbolValues sizes, std::vector<std::vector<double>>* times, Board& board) {
+    Result<void> run(SymbolValues sizes, std::vector<std::vector<double>>* times, StatusPage& board) {
         m_values.random() = {};
         DeviceMemory& device = m_program->device();
         std::vector<DeviceMemory::Mark> marks;
@@ -95,7 +95,7 @@ class HostContext::Steps {
         return end > first;
     }
     /// True if the segment has run as a whole.
-    Result<bool> replay(size_t segment, Board& board) {
+    Result<bool> replay(size_t segment, StatusPage& board) {
         DeviceMemory& device = m_program->device();
         if (device.isHost()) return false;
         Recorded& known = m_replays[segment];
@@ -181,7 +181,7 @@ class HostContext::Steps {
         return {};
     }
 
-    Result<void> runCall(size_t number, const HostStep& step, SymbolValues& sizes, Board& board) {
+    Result<void> runCall(size_t number, const HostStep& step, SymbolValues& sizes, StatusPage& board) {
         const PreparedSegment::Call& planned = m_values.prepared().calls[number];
         if (step.kind != HostStepKind::Functions && planned.plan) {
             CT_TRY_VOID(runLibrary(number, step, planned));
@@ -222,7 +222,7 @@ class HostContext::Steps {
         return step.found.empty() ? Result<void>() : checkGuards(m_function->guards, sizes);
     }
     /// cond, while_loop and their kin: the interpreter's rules of which graph runs with what, with functions as graphs.
-    Result<TensorList> runFunctions(size_t number, const HostStep& step, Board& board) {
+    Result<TensorList> runFunctions(size_t number, const HostStep& step, StatusPage& board) {
         auto& known = m_calls[number];
         if (known.first != m_values.preparedShared())
             known = {m_values.preparedShared(),
@@ -288,14 +288,14 @@ HostContext::~HostContext() = default;
 
 void HostContext::keepOnly(const std::vector<Tensor>& kept) { m_steps->values().keepOnly(kept); }
 
-Result<HostRun> HostContext::run(const std::vector<Tensor>& inputs, int repeat, Board& board) {
+Result<HostRun> HostContext::run(const std::vector<Tensor>& inputs, int repeat, StatusPage& board) {
     return run(inputs, {.repeat = repeat}, board, false);
 }
-Result<HostRun> HostContext::runInPlace(const std::vector<Tensor>& inputs, const TimedRuns& timed, Board& board) {
+Result<HostRun> HostContext::runInPlace(const std::vector<Tensor>& inputs, const TimedRuns& timed, StatusPage& board) {
     return run(inputs, timed, board, true);
 }
 
-Result<HostRun> HostContext::run(const std::vector<Tensor>& given, const TimedRuns& wanted, Board& board,
+Result<HostRun> HostContext::run(const std::vector<Tensor>& given, const TimedRuns& wanted, StatusPage& board,
                                  bool inPlace) {
     const HostFunction& function = m_program->program().functions[m_function];
     std::vector<Tensor> inputs = given;

@@ -36,16 +36,16 @@ class HostContext {
 
     /// One run for the results, then `repeat` timed ones, each on the inputs as given. Constant parameters may be
     /// undefined: the program has them. Errors name the call, or the input that does not fit.
-    Result<HostRun> run(const std::vector<Tensor>& inputs, int repeat, Board& board);
+    Result<HostRun> run(const std::vector<Tensor>& inputs, int repeat, StatusPage& board);
     /// The same, with outputs and written inputs of the last run where they lie: the next run overwrites them. Outputs
     /// that are constant parameters are undefined.
-    Result<HostRun> runInPlace(const std::vector<Tensor>& inputs, const TimedRuns& timed, Board& board);
+    Result<HostRun> runInPlace(const std::vector<Tensor>& inputs, const TimedRuns& timed, StatusPage& board);
 
     /// Before the context goes: memory of its arenas that none of the tensors lies in is given back to the system.
     void keepOnly(const std::vector<Tensor>& kept);
 
   private:
-    Result<HostRun> run(const std::vector<Tensor>& inputs, const TimedRuns& timed, Board& board, bool inPlace);
+    Result<HostRun> run(const std::vector<Tensor>& inputs, const TimedRuns& timed, StatusPage& board, bool inPlace);
 
     class Steps;
     std::shared_ptr<LoadedProgram> m_program;

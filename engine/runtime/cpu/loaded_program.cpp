@@ -107,8 +107,8 @@ LoadedProgram::LoadedProgram(HostProgram program, std::unique_ptr<KernelCode> co
       m_device(std::move(device)),
       m_splitSmall(options.splitSmall) {
     for (size_t f = 0; f < m_program.functions.size(); ++f) {
-        eachReadPlainly(f, 0, m_program.functions[f].steps.size(),
-                        [&](const void* constant) { m_readPlainly.insert(constant); });
+        forEachDirectRead(f, 0, m_program.functions[f].steps.size(),
+                          [&](const void* constant) { m_readPlainly.insert(constant); });
         // A forward returns the weights that its backward reads, too: packed for both they would be held twice.
         for (const int64_t number : m_program.functions[f].results)
             if (m_program.functions[f].isConstantInput(number)) m_readPlainly.insert(constantAt(f, number, nullptr));
@@ -177,7 +177,7 @@ Result<std::shared_ptr<const PreparedSegment>> LoadedProgram::prepare(size_t fun
 }
 
 template <class Body>
-void LoadedProgram::eachReadPlainly(size_t function, size_t first, size_t end, const Body& body) const {
+void LoadedProgram::forEachDirectRead(size_t function, size_t first, size_t end, const Body& body) const {
     const HostFunction& own = m_program.functions[function];
     const auto read = [&](int64_t number) {
         if (const std::byte* at = number < 0 ? nullptr : constantAt(function, number, nullptr)) body(at);
@@ -208,7 +208,7 @@ void LoadedProgram::countReaders(size_t function, size_t segment, const Prepared
         const HostFunction& own = m_program.functions[f];
         for (size_t s = 0; s < own.segments.size(); ++s) {
             const auto [first, end] = own.stepsOf(s);
-            eachReadPlainly(f, first, end, addReader);
+            forEachDirectRead(f, first, end, addReader);
             std::vector<const PreparedSegment*> prepared;
             for (const Kept& kept : m_kept)
                 if (kept.function == f && kept.segment == s) prepared.push_back(kept.prepared.get());

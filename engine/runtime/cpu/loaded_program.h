@@ -87,7 +87,7 @@ class LoadedProgram {
     const std::byte* constantAt(size_t function, int64_t value, const BoundFunction* bound) const;
     /// Calls `body` with each constant that a step reads other than by a library's plan, or that is returned.
     template <class Body>
-    void eachReadPlainly(size_t function, size_t first, size_t end, const Body& body) const;
+    void forEachDirectRead(size_t function, size_t first, size_t end, const Body& body) const;
     void countReaders(size_t function, size_t segment, const PreparedSegment& fresh);
     static std::vector<Tensor> all(const std::vector<Tensor>& constants,
                                    const std::vector<std::vector<Tensor>>& weights);

@@ -42,7 +42,7 @@ Loaded& loaded() {
     return all;
 }
 
-constexpr const char* kLacksWeights = "weights that are gone";
+constexpr const char* kWeightsMissing = "weights that are gone";
 
 /// Without those that stay the same.
 std::vector<Tensor> changing(const HostFunction& function, std::vector<Tensor> inputs) {
@@ -166,7 +166,7 @@ Result<ProgramWorker::Reply> ProgramWorker::run(size_t function, const std::vect
     // A kept process may have ended while nobody looked, before this run began.
     const bool idle = m_waited && !reply && !m_worker && neverBegan(reply.error());
     // Weights that it has packed for other sizes are wanted again: from now on it keeps them.
-    const bool lacking = !reply && reply.error().where == kLacksWeights;
+    const bool lacking = !reply && reply.error().where == kWeightsMissing;
     if (lacking) {
         m_keepAll = true;
         m_loaded.clear();
@@ -325,7 +325,7 @@ Result<Message> answerLoad(Message& request, const SharedMemory& memory) {
     return Message{};
 }
 
-Result<Message> answerCompiled(Message& request, Board& board) {
+Result<Message> answerCompiled(Message& request, StatusPage& board) {
     ByteReader in(request.text);
     const int repeat = in.pod<int>();
     const bool cold = in.pod<bool>();
@@ -343,7 +343,7 @@ Result<Message> answerCompiled(Message& request, Board& board) {
     if (!context) context = std::make_unique<HostContext>(known->program, function, known->apart);
     auto ran = context->runInPlace(request.tensors, {repeat, cold, budget}, board);
     if (!ran && known->program->lacksConstants()) {
-        ran.error().where = kLacksWeights;
+        ran.error().where = kWeightsMissing;
         return ran.error();
     }
     CT_TRY(HostRun result, std::move(ran));

@@ -67,7 +67,7 @@ class ProgramWorker : public std::enable_shared_from_this<ProgramWorker> {
 /// The worker's side of unloading, loading and running a program. `memory`: the request's.
 Result<Message> answerUnload();
 Result<Message> answerLoad(Message& request, const SharedMemory& memory);
-Result<Message> answerCompiled(Message& request, Board& board);
+Result<Message> answerCompiled(Message& request, StatusPage& board);
 /// Whether the program's device answers nothing any more: the process should end, and the next request gets another.
 bool deviceIsBroken();
 /// Whether this process has a GPU open, and no program that uses it.

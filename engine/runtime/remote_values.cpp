@@ -1,4 +1,4 @@
-#include "engine/runtime/left_values.h"
+#include "engine/runtime/remote_values.h"
 
 #include <algorithm>
 
@@ -6,7 +6,7 @@
 
 namespace cutaway {
 
-std::shared_ptr<Storage> LeftValues::add(uint64_t address, size_t bytes) {
+std::shared_ptr<Storage> RemoteValues::add(uint64_t address, size_t bytes) {
     auto storage = Storage::deferred(
         bytes, [own = shared_from_this(), address](std::span<std::byte> into) { return own->read(address, into); });
     const std::lock_guard lock(m_mutex);
@@ -14,7 +14,7 @@ std::shared_ptr<Storage> LeftValues::add(uint64_t address, size_t bytes) {
     return storage;
 }
 
-std::optional<uint64_t> LeftValues::find(const Storage& storage) const {
+std::optional<uint64_t> RemoteValues::find(const Storage& storage) const {
     const std::lock_guard lock(m_mutex);
     const auto known = m_values.find(&storage);
     // Another storage may lie where one has been.
@@ -22,7 +22,7 @@ std::optional<uint64_t> LeftValues::find(const Storage& storage) const {
     return known->second.address;
 }
 
-void LeftValues::keepOnly(const std::vector<Tensor>& tensors) {
+void RemoteValues::keepOnly(const std::vector<Tensor>& tensors) {
     const std::lock_guard lock(m_mutex);
     std::erase_if(m_values, [&](const auto& value) {
         return std::none_of(tensors.begin(), tensors.end(), [&](const Tensor& tensor) {
@@ -31,7 +31,7 @@ void LeftValues::keepOnly(const std::vector<Tensor>& tensors) {
     });
 }
 
-Result<void> LeftValues::read(uint64_t address, std::span<std::byte> into) const {
+Result<void> RemoteValues::read(uint64_t address, std::span<std::byte> into) const {
     const std::lock_guard lock(m_mutex);  // until it is read, it stays
     const bool there = std::any_of(m_values.begin(), m_values.end(),
                                    [&](const auto& value) { return value.second.address == address; });

@@ -10,9 +10,9 @@
 
 namespace cutaway {
 
-class LeftValues : public std::enable_shared_from_this<LeftValues> {
+class RemoteValues : public std::enable_shared_from_this<RemoteValues> {
   public:
-    explicit LeftValues(int process) : m_process(process) {}
+    explicit RemoteValues(int process) : m_process(process) {}
 
     /// What lies at `address` there, read when it is asked for; by then it may be gone: an error.
     std::shared_ptr<Storage> add(uint64_t address, size_t bytes);
