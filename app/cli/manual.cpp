@@ -127,7 +127,7 @@ std::string settingsPage() {
     std::set<std::string_view> told{kRequest};  // those stand among the options
     for (const Setting& one : settings()) {
         if (!told.insert(one.owners).second) continue;
-        out += "\n" + (one.owners.empty() ? "Of every optional pass" : quotedWords(one.owners)) + ":\n\n";
+        out += "\n" + (one.owners.empty() ? "For every optional pass" : quotedWords(one.owners)) + ":\n\n";
         for (const Setting& each : settings())
             if (each.owners == one.owners) item(out, std::string(each.key), settingText(each));
     }

@@ -1,5 +1,5 @@
 #pragma once
-// Which engine this is: what it compiles is no other engine's to use.
+// Which engine this is: no other engine may use what it compiles.
 
 namespace cutaway {
 

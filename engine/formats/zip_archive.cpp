@@ -200,7 +200,7 @@ Result<uint64_t> ZipArchive::payloadStart(const ZipEntry& entry) const {
         return fail(std::to_string(entry.packedSize) + " bytes cannot inflate to " + std::to_string(entry.size),
                     entry.name);
     if (entry.size > 0xFFFFFFFF || entry.packedSize > 0xFFFFFFFF)
-        return unsupported("ZIP-3: deflated entries above 4 GiB are not read", m_where + ": " + entry.name,
+        return unsupported("deflated entries above 4 GiB are not read", m_where + ": " + entry.name,
                            {"store the file uncompressed"});
     return start;
 }

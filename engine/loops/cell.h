@@ -17,7 +17,7 @@ struct Cell {
 enum class KernelFault : uint8_t { None, IndexOutOfRange, DivisionByZero };
 
 Cell literalCell(const Expr& literal);
-/// Of any operation but loads, leaves and reductions; `in` are its operands' values.
+/// The value of any operation but loads, leaves and reductions; `in` are its operands' values.
 Cell applyOperation(const ExprNode& operation, std::span<const Cell> in, KernelFault& fault);
 /// Element `index` of a buffer of this dtype; f16 and bf16 as the float that they are.
 Cell readElement(const void* buffer, DType dtype, int64_t index);

@@ -91,7 +91,7 @@ struct JobQueue::State {
 
 namespace {
 
-/// Of all queues, so that a program can wait for them.
+/// States of all queues, so that a program can wait for them.
 struct KnownQueues {
     std::mutex mutex;
     std::vector<std::weak_ptr<void>> states;

@@ -378,7 +378,7 @@ class FreezingTest : public QObject {
         QVERIFY((*complete)->recipes.empty());
     }
 
-    /// Of every single rewrite of the frozen stages the graph verifies and computes the same.
+    /// After every single rewrite of the frozen stages the graph verifies and computes the same.
     void everyRewriteKeepsTheNumbers() {
         const Snapshot before = parsed(kNormed);
         const CompileTrace trace = frozen(before);

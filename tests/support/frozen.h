@@ -10,7 +10,7 @@ namespace cutaway::testing {
 /// A convolution and its batch norm, with parameters that say so.
 extern const char* const kNormed;
 
-/// Of all elements.
+/// Over all elements.
 double largestMagnitude(const Tensor& tensor);
 /// The path of a file with this text in the folder; ends the test if it cannot be written.
 std::string written(const QTemporaryDir& folder, const char* name, const std::string& text);

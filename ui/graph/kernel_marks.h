@@ -20,7 +20,7 @@ class KernelMarks {
     QSet<quint64> together(NodeKey node) const;
     /// "k3", "oneDNN": what computes the node itself, in a track (empty: any); empty if nothing does.
     QString shortName(NodeKey node, const QString& track) const;
-    /// Of all calls; 0 until they are timed.
+    /// Time of all calls; 0 until they are timed.
     double microseconds() const { return m_microseconds; }
 
   private:

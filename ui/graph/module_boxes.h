@@ -8,7 +8,7 @@ namespace cutaway::ui {
 /// ones is told with their number: "layer × 12".
 void describeModule(Picture::Node& node, const UnionGraph& graph, const std::vector<int>& members,
                     const QHash<quint64, double>* microseconds);
-/// Of every other box of several nodes.
+/// The same for every other box of several nodes.
 void describeFold(Picture::Node& node, const UnionGraph& graph, const std::vector<int>& members);
 /// Equal for modules whose calls, their types, wiring and changes are the same.
 size_t structureOf(const UnionGraph& graph, const std::vector<int>& members,

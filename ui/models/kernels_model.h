@@ -18,7 +18,7 @@ class KernelsModel : public QAbstractTableModel {
     const KernelInfo& at(int row) const { return m_kernels[static_cast<size_t>(row)]; }
     /// Row of the kernel that computes the node; -1 if none does.
     int rowOf(NodeKey node) const;
-    /// Of all kernels; 0 until they are timed.
+    /// Time of all kernels; 0 until they are timed.
     double microseconds() const { return m_total; }
 
     int rowCount(const QModelIndex& parent = {}) const override;

@@ -171,7 +171,7 @@ void TextWindow::arrangeColumns() {
         for (int column : {static_cast<int>(TextModel::Second), static_cast<int>(TextModel::Fourth)})
             longest = std::max(longest, m_model.index(row, column).data().toString().size());
     const int text =
-        metrics.horizontalAdvance(QString(longest + 2, QChar('0')));  // letters may be no whole number of pixels wide
+        metrics.horizontalAdvance(QString(longest + 2, QChar('0')));  // letters may have a fraction of a pixel
     for (int column = 0; column < TextModel::ColumnCount; ++column)
         header->setSectionResizeMode(column, QHeaderView::Fixed);
     header->setStretchLastSection(false);

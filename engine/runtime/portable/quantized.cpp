@@ -70,7 +70,7 @@ struct Windows {
           groups(find(call, {"groups"})->integer) {
         for (int32_t d = 0; d < dims; ++d) taps *= w.sizes[d + 2];
     }
-    /// Of each element of the window at the position `number` of a row the input's offset; -1 outside.
+    /// The input's offset for each element of the window at the position `number` of a row; -1 outside.
     void placesOf(int64_t number, const Strided& x, const Strided& w, const Strided& y, int64_t* places) const {
         int64_t position[CT_MAX_RANK];
         for (int32_t d = dims; d-- > 0; number /= y.sizes[d + 2]) position[d] = number % y.sizes[d + 2];
