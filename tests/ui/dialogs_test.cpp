@@ -107,6 +107,20 @@ class DialogsTest : public QObject {
         QVERIFY2(differences.isEmpty(), qPrintable(differences.join('\n')));
     }
 
+    /// The list of releases says which one wrote the file; what is asked for stays what it was until somebody chooses.
+    void theReleaseOfTheFileIsNamed() {
+        openMlp();
+        CompileDialog dialog(passes(), {});
+        dialog.markRelease(Release::V2_13);
+        auto* releases = dialog.findChild<QComboBox*>("pytorch");
+        QCOMPARE(releases->currentText(), QString("2.15"));
+        releases->setCurrentText("2.13 (this file's)");
+        dialog.accept();
+        QVERIFY(dialog.options().pytorch == Release::V2_13);
+        CompileDialog again(passes(), dialog.options());
+        QCOMPARE(again.findChild<QComboBox*>("pytorch")->currentText(), QString("2.13"));
+    }
+
     /// Decimals begin with a point or a comma, whatever the locale writes.
     void numbersAreTypedEitherWay_data() {
         QTest::addColumn<QLocale>("locale");

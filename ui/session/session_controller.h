@@ -140,6 +140,8 @@ class SessionController : public QObject {
     bool isBusy() const { return !m_pending.isEmpty() || m_triedBudget; }
 
     const std::optional<ModelInfo>& model() const { return m_model; }
+    /// The release of PyTorch that is nearest to the one that wrote the file. Nullopt if the file names none.
+    std::optional<Release> releaseOfFile() const { return m_model ? nearestRelease(m_model->torch) : std::nullopt; }
     QString path() const { return m_path; }
     /// Tells the open graph from others by what it is, wherever its file lies.
     QString modelKey() const { return m_modelKey; }

@@ -67,6 +67,10 @@ CompileDialog::CompileDialog(Passes passes, const CompileRequest& from, QWidget*
     resize(560, 480);
 }
 
+void CompileDialog::markRelease(Release release) {
+    m_form->mark("pytorch", releaseName(release), tr("%1 (this file's)"));
+}
+
 QWidget* CompileDialog::makePasses(const CompileRequest& from) {
     for (const std::string& name : from.disabledPasses) m_ticks[QString::fromStdString(name)] = false;
     QStringList settings;

@@ -24,6 +24,8 @@ class CompileDialog : public QDialog {
     using Passes = std::function<std::vector<PassInfo>(const CompileRequest&)>;
     /// `from`: the options to start from.
     CompileDialog(Passes passes, const CompileRequest& from, QWidget* parent = nullptr);
+    /// The file's own release of PyTorch, which the list of releases names.
+    void markRelease(Release release);
     /// Valid once the dialog is accepted.
     const CompileRequest& options() const { return m_options; }
     void accept() override;

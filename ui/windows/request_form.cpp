@@ -36,8 +36,8 @@ QString withKey(const QString& label, QString& taken) {
 
 QComboBox* choices(const Setting& setting, const CompileRequest& from) {
     auto* box = new QComboBox;
-    box->addItems(textOf(setting.choices).split(QChar(' ')));
-    box->setCurrentText(valueOf(from, setting));
+    for (const QString& choice : textOf(setting.choices).split(QChar(' '))) box->addItem(choice, choice);
+    box->setCurrentIndex(box->findData(valueOf(from, setting)));
     return box;
 }
 QDoubleSpinBox* real(const Setting& setting, const CompileRequest& from) {
@@ -74,7 +74,7 @@ QStringList valuesIn(const QWidget* field, const Setting& setting) {
     switch (setting.kind) {
         case FieldKind::Flag:
             return qobject_cast<const QCheckBox*>(field)->isChecked() ? QStringList{QString()} : QStringList();
-        case FieldKind::Choice: return {qobject_cast<const QComboBox*>(field)->currentText()};
+        case FieldKind::Choice:
         case FieldKind::Name: {
             const QString name = qobject_cast<const QComboBox*>(field)->currentData().toString();
             return name.isEmpty() ? QStringList() : QStringList{name};
@@ -178,6 +178,12 @@ void RequestForm::offer(std::string_view option, const QStringList& names) {
         if (field.widget == box) box->addItem(tr("All %1").arg(textOf(field.setting->label).toLower()), QString());
     for (const QString& name : names) box->addItem(tr("Only %1").arg(name), name);
     box->setCurrentIndex(std::max(0, box->findData(chosen)));
+}
+
+void RequestForm::mark(std::string_view option, std::string_view value, const QString& text) {
+    auto* box = qobject_cast<QComboBox*>(fieldOf(option));
+    const int item = box->findData(textOf(value));
+    if (item >= 0) box->setItemText(item, text.arg(textOf(value)));
 }
 
 void RequestForm::choose(std::string_view option, const std::string& name) {

@@ -22,6 +22,8 @@ class RequestForm : public QWidget {
     std::vector<std::string> words() const;
     /// The names that the field of an option of names offers beside "all"; what is chosen stays if it is among them.
     void offer(std::string_view option, const QStringList& names);
+    /// What the field of a choice says in place of `value`; %1 in the text is the value.
+    void mark(std::string_view option, std::string_view value, const QString& text);
     void choose(std::string_view option, const std::string& name);
 
   signals:

@@ -38,6 +38,7 @@ void askCompile(MainWindow& main) {
     const Run* run = main.stepper().run();
     CompileDialog dialog([&main](const CompileRequest& kind) { return main.controller().passes(kind); },
                          run ? run->options : rememberedRequest(model), &main);
+    if (const auto release = main.controller().releaseOfFile()) dialog.markRelease(*release);
     if (dialog.exec() != QDialog::Accepted) return;
     rememberRequest(model, dialog.options());
     main.controller().compile(dialog.options());
