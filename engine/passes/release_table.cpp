@@ -29,6 +29,21 @@ class Table {
     std::vector<ReleaseEntry> entries;
 };
 
+/// Passes of PyTorch that are not in our pipeline, and what they need.
+struct AbsentPass {
+    Release since;
+    std::string_view name, why;
+};
+constexpr AbsentPass kAbsent[] = {
+    {Release::V2_12, "spmd_check", "compares the graphs that the processes of a group compile"},
+    {Release::V2_13, "chain_random_ops_ordering",
+     "ties draws of random numbers together by control_deps, for fallback_random"},
+    {Release::V2_13, "decomp_comms", "asks the process group for the rank"},
+    {Release::V2_13, "replace_collectives_with_low_contention",
+     "asks the process group whether it has symmetric memory"},
+    {Release::V2_15, "slice_scatter_chunking", "makes one concatenation, or copies, of a chain of slice_scatters"},
+};
+
 /// What stands for an option here: the setting of its name, with the passes that have it.
 std::string counterpart(std::string_view name) {
     const std::string_view key = name.substr(name.rfind('.') + 1);
@@ -65,6 +80,9 @@ std::vector<ReleaseEntry> releaseTable() {
             table.add(one.pass->releases, {{}, std::string(one.stage->name), "pass", std::string(one.pass->name), {}},
                       std::string(one.pass->summary), "is gone");
     }
+    for (const AbsentPass& each : kAbsent)
+        table.add(each.since, {{}, "post_grad", "pass", std::string(each.name), {}},
+                  "not here; in PyTorch it " + std::string(each.why));
     for (const RuleTable& rules : ruleTables())
         for (const Rule& rule : rules.rules)
             table.add(rule.releases, {{}, std::string(stageOf[rules.pass]), "rule", std::string(rule.name), {}},
@@ -72,6 +90,8 @@ std::vector<ReleaseEntry> releaseTable() {
     for (const Setting& setting : settings())
         table.add(setting.releases, {{}, "", "setting", std::string(setting.key), {}}, std::string(setting.what),
                   "is gone");
+    for (const Switch& each : switches())
+        table.add(each.releases, {{}, "", "setting", std::string(each.name), {}}, std::string(each.what), "is gone");
     for (const ChangeRow& row : releaseChanges())
         table.add(row.since, {{}, std::string(row.stage), "formula", std::string(row.name), {}}, std::string(row.what));
     for (const OptionRow& row : pytorchOptions())

@@ -20,6 +20,30 @@ Result<void> checkName(const std::string& what, const std::string& name, const s
     return error;
 }
 
+Result<void> checkRelease(const std::string& what, const Releases& releases, Release release) {
+    if (releases.hold(release)) return {};
+    const bool early = release < releases.since;
+    return invalidInput("PyTorch " + std::string(releaseName(release)) + " has no " + what + ": it is there " +
+                        (early ? "since " + std::string(releaseName(releases.since))
+                               : "before " + std::string(releaseName(*releases.until))) +
+                        " (--pytorch)");
+}
+
+/// Errors: a pass, a switch or a setting that the release lacks.
+Result<void> checkReleases(const OptionalPass& wanted, Release release) {
+    const std::string what = "'" + wanted.name + "'";
+    for (const StagePass& one : pipeline())
+        if (one.pass->name == wanted.name && one.pass->onRequest)
+            CT_TRY_VOID(checkRelease(what, one.pass->releases, release));
+    for (const Switch& each : switches())
+        if (each.name == wanted.name) CT_TRY_VOID(checkRelease(what, each.releases, release));
+    for (const auto& [key, value] : wanted.settings)
+        for (const Setting& setting : settings())
+            if (setting.key == key && setting.belongsTo(wanted.name))
+                CT_TRY_VOID(checkRelease("setting '" + key + "' of " + what, setting.releases, release));
+    return {};
+}
+
 /// All names that can be switched off: passes, rules, and rules as "pass/rule".
 std::vector<std::string> switchableNames(const UserPasses& own) {
     std::vector<std::string> out, rules, both;
@@ -52,6 +76,7 @@ Result<void> checkNames(const CompileRequest& request) {
     for (const OptionalPass& wanted : request.enabledPasses) {
         CT_TRY_VOID(checkName("optional pass", wanted.name, optional));
         CT_TRY_VOID(checkSettings(wanted));
+        CT_TRY_VOID(checkReleases(wanted, request.pytorch));
     }
     return {};
 }

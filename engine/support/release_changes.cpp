@@ -18,6 +18,8 @@ constexpr ChangeRow kChanges[] = {
      "the CPU reads the exponential that the forward has saved, not the input again"},
     {ReleaseChange::TangentsAsOutputs, V2_12, "capture", "tangents",
      "the gradient of an output comes in with the output's strides, where these are dense; before, row-major"},
+    {ReleaseChange::DrawsInOrder, V2_12, "post_grad", "reorder_for_locality",
+     "draws of random numbers are not moved, so that they keep their order"},
     {ReleaseChange::TruncatedFraction, V2_13, "capture", "aten.frac.default",
      "x - trunc(x) in place of x - floor(|x|) * sign(x)"},
     {ReleaseChange::GradientOfSilu, V2_13, "capture", "aten.silu_backward.default",

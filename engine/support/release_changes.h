@@ -12,6 +12,7 @@ enum class ReleaseChange : uint8_t {
     LerpOfSums,
     SavedLogSigmoid,
     TangentsAsOutputs,
+    DrawsInOrder,
     TruncatedFraction,
     GradientOfSilu,
     MaskedEmbedding,

@@ -54,6 +54,11 @@ constexpr Setting ofGpus(std::string_view label, Setting setting) {
     return field(label, setting);
 }
 
+constexpr Setting since(Release release, Setting setting) {
+    setting.releases = sinceRelease(release);
+    return setting;
+}
+
 constexpr Setting kSettings[] = {
     // Of the request, which the command line and the dialog make.
     field(
@@ -198,6 +203,9 @@ constexpr Setting kSettings[] = {
     flag("pad_mm", "any_device", "false", "Pads on the CPU, too, where PyTorch never does."),
     file("pad_mm", "decisions", "none", "A file of decisions as PyTorch keeps them."),
     real("shape_padding_multiplier", "value", "1.1", 0, kMany, "How many times faster a padded product must be."),
+    since(Release::V2_12,
+          flag("keep_addmm_fused_for_half_dtypes", "value", "true",
+               "GPU: products of float16 and bfloat16 keep their bias, as two calls would round twice.")),
     integer("pad_aten_mm_pass", "k_threshold_to_pad", "8388608", 0, kMany,
             "The least length of the shared dim from which bf16 products are padded."),
 
@@ -254,6 +262,11 @@ constexpr Switch kSwitches[] = {
     {"shape_padding_multiplier", "How much faster a padded product must be"},
     {"pad_aten_mm_pass", "Pads the long shared dim of bf16 products"},
     {"randperm_index_slice", "Reads the first items of a random permutation without making all of it"},
+    {"keep_addmm_fused_for_half_dtypes", "Whether a product of half precision keeps its bias",
+     sinceRelease(Release::V2_12)},
+    {"var_std_reduction_dedup", "Computes a variance and a deviation of one tensor in one reduction",
+     sinceRelease(Release::V2_15)},
+    {"reorder_for_locality_in_training", "Runs reorder_for_locality in training, too", sinceRelease(Release::V2_14)},
     {"cudagraphs", "Compiles for CUDA graphs, which are recorded once and replayed"},
     {"is_predispatch", "Runs PyTorch's passes for graphs before dispatch in place of the other pre-grad passes"},
     {"freeze", "Settings of freezing (--freeze)"},

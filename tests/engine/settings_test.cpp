@@ -8,6 +8,7 @@
 
 #include "cutaway/release_table.h"
 #include "engine/passes/pipeline.h"
+#include "engine/passes/request_names.h"
 #include "engine/support/pytorch_options.h"
 #include "engine/text/parse.h"
 #include "tests/support/suites.h"
@@ -97,6 +98,34 @@ class SettingsTest : public QObject {
         QCOMPARE(what("2.13", "inductor.intra_node_bw"),
                  "option: is initially None, not 300; here a setting of overlap_scheduling");
         QCOMPARE(what("2.12", "inductor.autoheuristic_use"), "option: is gone");
+        QCOMPARE(what("2.15", "deduplicate_wait_tensors"), "pass: Waits once for what several calls wait for");
+        QCOMPARE(what("2.13", "decomp_comms"), "pass: not here; in PyTorch it asks the process group for the rank");
+        QCOMPARE(what("2.14", "reorder_for_locality_in_training"),
+                 "setting: Runs reorder_for_locality in training, too");
+    }
+    /// A pass, a switch and a setting that the release lacks.
+    void lackedByTheRelease_data() {
+        QTest::addColumn<QString>("text");
+        QTest::addColumn<QString>("since");
+        const auto row = [](const char* text, const char* since) { QTest::newRow(text) << text << since; };
+        row("dedup_reduce_scatters", "2.13");
+        row("var_std_reduction_dedup", "2.15");
+        row("reorder_for_locality_in_training", "2.14");
+        row("keep_addmm_fused_for_half_dtypes=value:false", "2.12");
+    }
+    void lackedByTheRelease() {
+        QFETCH(QString, text);
+        QFETCH(QString, since);
+        CompileRequest request;
+        request.enabledPasses = {*parseOptionalPass(text.toStdString())};
+        for (const Release release : kReleaseList) {
+            request.pytorch = release;
+            const auto checked = checkNames(request);
+            QCOMPARE(checked.has_value(), release >= *releaseOf(since.toStdString()));
+            if (!checked)
+                QVERIFY2(checked.error().text().find("since " + since.toStdString()) != std::string::npos,
+                         checked.error().text().c_str());
+        }
     }
     void checks_data() {
         QTest::addColumn<QString>("text");

@@ -23,7 +23,7 @@ struct Setting {
     std::string_view label = {};  // of its field in the compile dialog; empty: it is asked for elsewhere, or not at all
     std::string_view modes = {};  // those in which it means something, separated by blanks; empty: all
     bool ofGpus = false;          // it means something with --device cuda alone
-    Releases releases = {};       // those that have it
+    Releases releases = {};       // those that have it; others refuse it
 
     bool belongsTo(std::string_view owner) const;
     /// Whether the option means something in a mode.
@@ -46,6 +46,7 @@ std::vector<std::string> valuesOf(const CompileRequest& request, std::string_vie
 /// A name that --enable takes although it is not a pass: it only carries settings or switches passes on.
 struct Switch {
     std::string_view name, what;
+    Releases releases = {};  // those that have it
 };
 std::span<const Switch> switches();
 

@@ -115,7 +115,8 @@ bool isRepeated(const Node& bias, const TensorType& product) {
 std::string_view unlessUnfusedIsBetter(const Match& m) {
     const Node& product = m.root();
     if (!isOnGpu(product)) return "{y} is {y:type}, and on the CPU the library adds the bias";
-    if (!m.isTensor("bias") || isHalf(m.tensor("bias").dtype))
+    const OptionalPass* kept = m.request().enabled("keep_addmm_fused_for_half_dtypes");
+    if (!m.isTensor("bias") || (isHalf(m.tensor("bias").dtype) && !(kept && !kept->flag("value", true))))
         return "{bias}, {bias:type}, is of reduced precision, which addmm rounds once";
     if (has(m.request().pytorch, ReleaseChange::BiasesAlone) && !isRepeated(m.node("bias"), product.tensor()))
         return "{bias}, {bias:type}, has an element for each of {y}, {y:type}: it is not a bias";
@@ -196,6 +197,22 @@ std::string_view unlessFloatsOnGpu(const Match& m) {
     return m["value"].isNumber() ? "" : "the factor {value} is not a number";
 }
 
+std::string_view unlessOneDeviation(const Match& m) {
+    if (!m.request().enabled("var_std_reduction_dedup"))
+        return "it is off by default, as in PyTorch: --enable var_std_reduction_dedup";
+    const auto correction = [&](const char* name) { return m[name].isNone() ? 1.0 : m[name].asReal(); };
+    if (correction("correction") && correction("correction") == correction("other")) return "";
+    m.note(constantText(m["correction"]) + " and " + constantText(m["other"]));
+    return "the corrections are not equal numbers";
+}
+Values buildOneVariance(const Match& m, GraphBuilder& builder) {
+    const Node &var = m.node("v"), &converted = m.node("s");
+    const Value wide = builder.call("prims.convert_element_type.default", {m["x"], m["dtype"]});
+    const Value one =
+        builder.call(converted.op(), {wide, m["dims"]}, {{"correction", m["other"]}, {"keepdim", m["keepdim"]}});
+    return {builder.call("prims.convert_element_type.default", {one, var.tensor().dtype}), one};
+}
+
 constexpr std::string_view kUnfused = "the addition fuses into the pointwise kernel that follows";
 constexpr std::string_view kReuse = "the full reduction can start from the partial one";
 // Splits and concatenations become calls that lowerCalls (passes/lowering_calls.h) decides about, as in PyTorch.
@@ -227,6 +244,14 @@ constexpr Rule kRules2[] = {
      .unless = unlessFloatsOnGpu,
      .why = "one fused multiply-add rounds once",
      .releases = sinceRelease(Release::V2_14)},
+    {.name = "var_std_reduction_dedup",
+     .find = "v = aten.var.correction(x, $dims, correction=$correction, keepdim=$keepdim); "
+             "c = prims.convert_element_type.default(x, $dtype); "
+             "s = aten.var.correction(c, $dims, correction=$other, keepdim=$keepdim); return v, s",
+     .build = buildOneVariance,
+     .unless = unlessOneDeviation,
+     .why = "one pass over the tensor gives both",
+     .releases = sinceRelease(Release::V2_15)},
     {.name = "addmm",
      .find = "p = aten.mm.default(a, b); y = aten.add.Tensor(bias, p); return y",
      .build = buildAddmm,

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <list>
 
+#include "engine/passes/post_grad/wait_tensor.h"
 #include "engine/rewrite/graph_order.h"
 #include "engine/rewrite/matcher.h"
 #include "engine/rewrite/refusing.h"
+#include "engine/support/release_changes.h"
 
 namespace cutaway {
 namespace {
@@ -41,8 +43,11 @@ Result<bool> eraseCalls(Module& module, Rewriter& rewriter, const std::string_vi
 /// Computes the order that PyTorch's walk ends with before anything is moved, since a move may undo an earlier one.
 class LocalityOrder {
   public:
-    explicit LocalityOrder(const Graph& graph)
-        : m_regions(graph), m_seen(graph.idLimit(), false), m_places(graph.idLimit()) {
+    LocalityOrder(const Graph& graph, Release release)
+        : m_regions(graph),
+          m_drawsStay(has(release, ReleaseChange::DrawsInOrder)),
+          m_seen(graph.idLimit(), false),
+          m_places(graph.idLimit()) {
         for (Node& node : graph.nodes()) m_places[index(node.id())] = m_order.insert(m_order.end(), &node);
     }
     std::vector<Node*> run() {
@@ -74,6 +79,8 @@ class LocalityOrder {
             reader = each;
             break;
         }
+        if (reader->isCall(kWait)) return refuse(reader, ", its first reader, waits for it");
+        if (m_drawsStay && node.is(Tag::Random)) return refuse("draws of random numbers keep their order");
         if (m_regions.regionOf(node) != m_regions.regionOf(*reader))
             return refuse("a mutation lies between it and ", reader, ", its first reader");
         return refuse("it stands where the walk puts it, before ", reader, ", its first reader");
@@ -82,12 +89,15 @@ class LocalityOrder {
   private:
     bool isMovable(const Node& node, const Node& reader) const {
         if (!node.isCall() || node.isCall("operator.getitem")) return false;
+        // Members of a group must agree on the order of their collectives.
+        if (reader.isCall(kWait) || (m_drawsStay && node.is(Tag::Random))) return false;
         const bool readersSeen = std::all_of(node.users().begin(), node.users().end(),
                                              [&](const Node* user) { return m_seen[index(user->id())]; });
         return readersSeen && m_regions.regionOf(node) == m_regions.regionOf(reader);
     }
 
     MutationRegions m_regions;
+    bool m_drawsStay;
     std::vector<bool> m_seen;
     std::list<Node*> m_order;
     std::vector<std::list<Node*>::iterator> m_places;
@@ -131,7 +141,7 @@ Result<bool> reorderForLocality(Module& module, Rewriter& rewriter) {
         changed |= inner;
     }
     Graph& graph = module.graph();
-    LocalityOrder plan(graph);
+    LocalityOrder plan(graph, rewriter.request().pytorch);
     const std::vector<Node*> order = plan.run();
     for (const Node* node : order)
         if (rewriter.watches(*node)) plan.refuseMove(*node, Refusing(rewriter, "reorder_for_locality", *node));

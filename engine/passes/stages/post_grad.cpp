@@ -15,6 +15,7 @@
 #include "engine/passes/post_grad/pass_pattern_2.h"
 #include "engine/passes/post_grad/quantized_calls.h"
 #include "engine/passes/post_grad/reinplace.h"
+#include "engine/passes/post_grad/repeated_collectives.h"
 #include "engine/passes/post_grad/simple_passes.h"
 #include "engine/passes/post_grad/split_cat_aten.h"
 #include "engine/passes/post_grad/wrappers.h"
@@ -28,7 +29,9 @@ namespace {
 // Why a pass may change its own result again (Pass::repeats).
 constexpr std::string_view kPostGradSearchDepth =
     "calls are searched to a limited depth and grouped greedily, and fusing some brings others within reach";
-bool isOneGraph(const CompileRequest& request) { return request.mode != Mode::Training; }
+bool ordersForLocality(const CompileRequest& request) {
+    return request.mode != Mode::Training || request.enabled("reorder_for_locality_in_training");
+}
 
 constexpr std::string_view kScatters =
     "aten.slice_scatter.default, aten.select_scatter.default, aten.diagonal_scatter.default, aten.as_strided_scatter.default";
@@ -220,7 +223,7 @@ constexpr Row kPostGradRows[] = {
     Pass{.name = "reorder_for_locality",
          .summary = "Moves calls directly before their first reader",
          .run = reorderForLocality,
-         .when = isOneGraph,
+         .when = ordersForLocality,
          .starts = "call"},
     Pass{.name = "grouped_gemm_pass",
          .summary = "Computes several oneDNN products of one tensor in one call",
@@ -299,6 +302,17 @@ constexpr Row kPostGradRows[] = {
          .summary = "Infers again the types of calls whose operands have changed",
          .run = updateFakeTensors,
          .starts = "call"},
+    Pass{.name = "deduplicate_wait_tensors",
+         .summary = "Waits once for what several calls wait for",
+         .run = deduplicateWaits,
+         .releases = sinceRelease(Release::V2_15),
+         .starts = "_c10d_functional.wait_tensor.default"},
+    Pass{.name = "dedup_reduce_scatters",
+         .summary = "Adds tensors before they are reduced and scattered, in place of their results",
+         .run = shareReduceScatters,
+         .onRequest = true,
+         .releases = sinceRelease(Release::V2_13),
+         .rules = sharedReduceScatterRules},
     Pass{.name = "bucket_reduce_scatters",
          .summary = "Joins several reduce_scatters into one",
          .run = bucketReduceScatters,
