@@ -7,6 +7,7 @@
 #include "tests/support/suites.h"
 #include "tests/ui/patience.h"
 #include "tests/ui/session_window_fixture.h"
+#include "ui/windows/commands.h"
 #include "ui/windows/differences_window.h"
 #include "ui/windows/graph_dialog.h"
 #include "ui/windows/graph_window.h"
@@ -81,6 +82,37 @@ class ComparedGraphsTest : public QObject, testing::SessionWindowFixture {
         const auto shown = graph().view().canvas().scene()->picture.graph;
         QCOMPARE(shown->added + shown->removed + shown->edited, 0);
         QCOMPARE(controller().graph(), QString("0/0 before_post_grad_graph"));
+    }
+
+    /// Without a run the graph is compiled as the release compiles that wrote it: 2.13 merges no root and reciprocal.
+    void recordedByAnEarlierRelease() {
+        QVERIFY(QDir(m_folder.path()).mkpath("stages"));
+        const auto put = [&](const char* name, const QByteArray& text) {
+            QFile file(m_folder.filePath(QString("stages/") + name));
+            QVERIFY(file.open(QIODevice::WriteOnly));
+            file.write(text);
+        };
+        const QByteArray root =
+            "def forward(x: \"f32[4, 4]\"):\n    s = aten.sqrt.default(x)\n"
+            "    r = aten.reciprocal.default(s)\n    return (r,)\n";
+        put("04_post_grad.before.py", root);
+        put("04_post_grad.after.py", root);
+        put("fx_graph_runnable.py", "# torch version: 2.13.1+cpu\n");
+        open(m_folder.filePath("stages"));
+        m_main->open(m_folder.filePath("stages"), "04_post_grad.before.py");
+        QTRY_VERIFY_WITH_TIMEOUT(controller().model() && m_main->isSettled(), testing::kEnginePatience);
+        QVERIFY(controller().releaseOfFile() == Release::V2_13);
+        QVERIFY(controller().recordedPair().has_value());
+        const auto changes = [&] {
+            const auto shown = graph().view().canvas().scene()->picture.graph;
+            return shown->added + shown->removed + shown->edited;
+        };
+        compareRecorded(*m_main);
+        QTRY_VERIFY_WITH_TIMEOUT(graph().pictureTitle().contains("Cutaway's post_grad"), testing::kEnginePatience);
+        settle();
+        QCOMPARE(changes(), 0);
+        controller().compareRecorded({});
+        QTRY_VERIFY_WITH_TIMEOUT(m_main->isSettled() && changes() > 0, testing::kEnginePatience);
     }
 };
 

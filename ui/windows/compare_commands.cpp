@@ -39,7 +39,9 @@ void compareWithFile(MainWindow& main) {
 
 void compareRecorded(MainWindow& main) {
     const Run* run = main.controller().runOf(main.selection().place().run);
-    main.controller().compareRecorded(run ? run->options : CompileRequest{});
+    CompileRequest options = run ? run->options : CompileRequest{};
+    if (!run) options.pytorch = main.controller().releaseOfFile().value_or(kDefaultRelease);
+    main.controller().compareRecorded(options);
 }
 
 QString needsRecorded(MainWindow& main) {
