@@ -100,8 +100,8 @@ class LoopsWindowTest : public QObject, testing::SessionWindowFixture {
         steps->setCurrentIndex(0);
         QCOMPARE(steps->currentText(), QStringLiteral("build"));
         QVERIFY(text("Loops") != last);
-        QVERIFY2(text("Loops").contains("update "), qPrintable(text("Loops")));
-        QVERIFY(!last.contains("update "));
+        QVERIFY2(text("Loops").contains("accumulate "), qPrintable(text("Loops")));
+        QVERIFY(!last.contains("accumulate "));
         picture("loops", 300);
         // The step stays where another kernel is chosen.
         choose(rowOf("pointwise"));
