@@ -13,6 +13,7 @@
 #include "ui/windows/keys_dialog.h"
 #include "ui/windows/manual_dialog.h"
 #include "ui/windows/menu_actions.h"
+#include "ui/windows/operators_window.h"
 #include "ui/windows/window_table.h"
 
 using namespace cutaway;
@@ -140,6 +141,19 @@ class CommandsTest : public QObject, private testing::MainWindowFixture {
         }
         press(Qt::Key_F1, Qt::ShiftModifier);
         QCOMPARE(m_main->findChildren<ManualDialog*>().size(), 1);
+    }
+    /// Also where the pages are not there yet.
+    void helpBeginsAtTheFocusedWindow() {
+        const auto shown = [&] {
+            m_main->activateWindow();
+            press(Qt::Key_F1, Qt::ShiftModifier);
+            const auto* page = m_main->findChild<ManualDialog*>()->findChild<QTextBrowser*>();
+            return page->toPlainText().section('\n', 0, 0);
+        };
+        m_main->raiseWindow(&m_main->get<OperatorsWindow>());
+        QTRY_COMPARE_WITH_TIMEOUT(shown(), QString("Operators window"), kPatience);
+        emit m_main->findChild<ManualDialog*>()->findChild<QTextBrowser*>()->anchorClicked(QUrl("log-window.md"));
+        QCOMPARE(shown(), QString("Operators window"));
     }
 
     void aManualThatCannotBePrintedSaysWhy() {

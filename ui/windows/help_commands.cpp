@@ -10,6 +10,7 @@
 #include "ui/windows/keys_dialog.h"
 #include "ui/windows/main_window.h"
 #include "ui/windows/manual_dialog.h"
+#include "ui/windows/window.h"
 
 namespace cutaway::ui {
 
@@ -46,9 +47,14 @@ void showAbout(MainWindow& main) {
     progress.cancel->cancel();
 }
 
+/// At the page of the window that has the focus.
 void showManual(MainWindow& main) {
+    const Window* window = nullptr;
+    for (QWidget* at = main.focusWidget(); at && !window; at = at->parentWidget()) window = qobject_cast<Window*>(at);
     auto* dialog = main.findChild<ManualDialog*>();
     if (!dialog) dialog = new ManualDialog(&main);
+    // Pages have the names of the table, which are never translated.
+    if (window) dialog->showPage(QString::fromLatin1(window->row().name) + QStringLiteral(" window"));
     dialog->show();
     dialog->raise();
 }

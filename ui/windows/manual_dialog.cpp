@@ -66,7 +66,7 @@ ManualDialog::ManualDialog(QWidget* parent)
     areas->setSizes({letter * 36, letter * 104});
     connect(buttons, &QDialogButtonBox::rejected, this, &QDialog::reject);
     connect(m_field, &QLineEdit::textChanged, this, &ManualDialog::filter);
-    connect(m_list, &QListWidget::currentRowChanged, this, &ManualDialog::showPage);
+    connect(m_list, &QListWidget::currentRowChanged, this, &ManualDialog::showCurrent);
     connect(m_page, &QTextBrowser::anchorClicked, this, &ManualDialog::follow);
     read();
 }
@@ -79,6 +79,7 @@ void ManualDialog::read() {
         if (status != 0) return fail(QString::fromUtf8(m_printer.readAllStandardError()));
         m_pages = manualPages(QString::fromUtf8(m_printer.readAllStandardOutput()));
         filter();
+        showPage(m_wanted);
     });
     m_printer.start(QString::fromStdString(*program), {QStringLiteral("manual")});
 }
@@ -98,14 +99,16 @@ void ManualDialog::filter() {
     m_list->setCurrentRow(0);
 }
 
-void ManualDialog::showPage() {
+void ManualDialog::showCurrent() {
     const QListWidgetItem* item = m_list->currentItem();
     m_page->setMarkdown(item ? m_pages[item->data(Qt::UserRole).toInt()].text : tr("No page holds these words."));
 }
 
 /// A page links to another by its title, with hyphens for spaces: "steps-window.md".
-void ManualDialog::follow(const QUrl& link) {
-    const QString title = link.path().section('.', 0, 0).replace('-', ' ');
+void ManualDialog::follow(const QUrl& link) { showPage(link.path().section('.', 0, 0).replace('-', ' ')); }
+
+void ManualDialog::showPage(const QString& title) {
+    m_wanted = title;
     m_field->clear();
     for (int i = 0; i < m_pages.size(); ++i)
         if (m_pages[i].title.compare(title, Qt::CaseInsensitive) == 0) return m_list->setCurrentRow(i);

@@ -23,15 +23,18 @@ class ManualDialog : public QDialog {
 
   public:
     explicit ManualDialog(QWidget* parent = nullptr);
+    /// Chooses the page of this title, once the pages are there; without one the first stays.
+    void showPage(const QString& title);
 
   private:
     void read();
     void filter();
-    void showPage();
+    void showCurrent();
     void follow(const QUrl& link);
     void fail(const QString& problem);
 
     QVector<ManualPage> m_pages;
+    QString m_wanted;  // the title of a page that was asked for before the pages were there
     QLineEdit* m_field;
     QListWidget* m_list;
     QTextBrowser* m_page;
