@@ -366,7 +366,7 @@ class PartitionTest : public QObject {
     void noJointGraph() {
         const auto trace = split(joint(3, line("a", "sin.default(primals_1)"), "a"), training());
         QVERIFY(!trace);
-        QVERIFY2(trace.error().message.find("no joint graph") != std::string::npos, trace.error().message.c_str());
+        QVERIFY2(trace.error().message.find("not a joint graph") != std::string::npos, trace.error().message.c_str());
     }
 
     /// Nothing wants a gradient: all is forward, and the backward is empty.
