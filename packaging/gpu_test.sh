@@ -26,7 +26,7 @@ pack() {
     # The C library and the loader are the other machine's.
     for one in "$work"/bin/*; do ldd "$one" | awk '$3 ~ /^\// {print $3}'; done | sort -u |
         grep -vE '/(libc|libm|libpthread|libdl|librt)\.so' | while read -r one; do cp -L "$one" "$work/lib/"; done
-    tar -C "$work" -cf - bin lib tests | xz -8 -T0 >"$made/programs.tar.xz"
+    tar -C "$work" -cf - bin lib tests | xz --x86 --lzma2=preset=9e -T2 >"$made/programs.tar.xz"
     rm -rf "$work"
     cp "$top"/resources/models/*.pt2 "$made/graphs/"
     for one in "$top"/tests/data/exports/*/model.pt2; do cp "$one" "$made/graphs/$(basename "$(dirname "$one")").pt2"; done
