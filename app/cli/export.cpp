@@ -25,13 +25,22 @@ Json jsonOf(const ExportReport& report) {
             {"inputs_from", report.inputsFrom},
             {"target", report.target},
             {"fixed_sizes", report.fixedSizes},
+            {"check",
+             {{"outcome", wordOf(report.check.outcome)},
+              {"why", report.check.why},
+              {"results", report.check.results},
+              {"largest_error", report.check.largestError}}},
             {"compile_seconds", report.compileSeconds}};
 }
 
 Result<int> exportModel(const ExportArguments& arguments) {
     CT_TRY(Compiled compiled, openAndCompile(arguments.path, arguments.compile));
     CT_TRY(const ExportReport report, exportProgram(compiled.session, compiled.run, arguments.options));
-    if (!arguments.json.empty()) return writeText(arguments.json, dump(jsonOf(report)));
+    const int status = report.check.isGood() ? 0 : 1;
+    if (!arguments.json.empty()) {
+        const int unwritten = writeText(arguments.json, dump(jsonOf(report)));
+        return unwritten != 0 ? unwritten : status;
+    }
     if (!report.fixedSizes.empty()) remark("the program accepts only the example input sizes: " + report.fixedSizes);
     print("%s: %zu files, %s, compiled in %.1f s\n", report.folder.c_str(), report.files.size(),
           bytesText(report.bytes).c_str(), report.compileSeconds);
@@ -40,7 +49,8 @@ Result<int> exportModel(const ExportArguments& arguments) {
     std::cout << "  src/  (the library's sources)\n";
     std::cout << "inputs: " << report.inputsFrom << "\n";
     std::cout << "build it again: " << report.command << "\n";
-    return 0;
+    std::cout << sentenceOf(report.check) << "\n";
+    return status;
 }
 
 /// An option whose words are a table's; the first is the default.
@@ -78,6 +88,10 @@ void addExportOptions(CLI::App& command, Context& context) {
               "The processor that kernels are compiled for");
     addChoice(command, "--weights", arguments->options.weights, exportWeights(), "Where the weights are");
     command.add_flag("--debug", arguments->options.debug, "Compiles with what a debugger reads (-g)");
+    arguments->options.check = true;
+    command.add_flag("!--no-check", arguments->options.check,
+                     "Leaves out what comes before the folder is put in place: the library is loaded and run in a "
+                     "process of its own, and compared with the reference interpreter");
     addJson(command, arguments->json);
     arguments->compile.addTo(command);
     command.callback([arguments, &context] { context.status = statusOf(exportModel(*arguments)); });
@@ -94,6 +108,11 @@ std::vector<JsonReport> exportReports() {
               {"inputs_from", "string: what inputs.safetensors holds"},
               {"target", "string: the processor that kernels are compiled for"},
               {"fixed_sizes", "string: why the program takes these sizes only; empty if it takes all of the graph's"},
+              {"check",
+               {{"outcome", "string: agrees, differs, failed, impossible or left out"},
+                {"why", "string: what differs, failed or is impossible"},
+                {"results", "integer: that were compared"},
+                {"largest_error", "number: absolute, of all results"}}},
               {"compile_seconds", "number: of all compilers together"}}}};
 }
 
@@ -104,6 +123,7 @@ extern const Command exportCommand{.name = "export",
                                        "Writes the compiled model as a library with header, weights and a "
                                        "main program",
                                    .add = addExportOptions,
+                                   .refuses = "the written library does not run, or differs from the reference",
                                    .reports = exportReports};
 
 }  // namespace cutaway::cli

@@ -3,6 +3,7 @@
 
 #include "cutaway/export.h"
 #include "engine/exporting/export_folder.h"
+#include "engine/runtime/exported/processor_needs.h"
 
 namespace cutaway {
 namespace {
@@ -18,6 +19,17 @@ constexpr ExportChoice kWeights[] = {
     {"beside", "In a file beside the library", "in weights.safetensors, which is mapped when the program is opened"},
     {"embedded", "In the library", "in the library itself"},
     {"none", "Left out", "left out: whoever opens the program gives them"},
+};
+
+/// What each level of the x86-64 psABI adds to the one before it, in the order of the table (section 3.1.1).
+struct LevelNeeds {
+    std::string_view target;
+    const char* needs[8];
+};
+constexpr LevelNeeds kLevels[] = {
+    {"x86-64-v2", {"cx16", "popcnt", "sse3", "sse4.1", "sse4.2", "ssse3", nullptr}},
+    {"x86-64-v3", {"avx", "avx2", "bmi", "bmi2", "f16c", "fma", "movbe", nullptr}},
+    {"x86-64-v4", {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl", nullptr}},
 };
 
 Result<std::string_view> chosen(std::span<const ExportChoice> from, const std::string& word, const char* what) {
@@ -41,6 +53,16 @@ std::span<const ExportChoice> exportTargets() {
 #endif
 }
 std::span<const ExportChoice> exportWeights() { return kWeights; }
+
+std::string lackingFor(std::string_view target) {
+    std::string all, lacking;
+    for (const LevelNeeds& level : kLevels) {
+        if (const std::string lacks = ct::lackingOf(level.needs); !lacks.empty())
+            all += (all.empty() ? "" : ", ") + lacks;
+        if (level.target == target) lacking = all;
+    }
+    return lacking;
+}
 
 Result<ExportForm> exportForm(const ExportOptions& options) {
     ExportForm form;

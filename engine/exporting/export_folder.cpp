@@ -215,6 +215,7 @@ Result<ExportedFolder> writeExport(const std::string& folder, const ExportConten
     CT_TRY_VOID(archive ? checkArchive(folder) : checkFolder(folder));
     CT_TRY(const TempDir space, TempDir::create("export"));
     CT_TRY(ExportedFolder made, Writer(space.path(), folder, contents).run(compiler, progress));
+    if (contents.inspect) CT_TRY_VOID(contents.inspect(space.path()));
     CT_TRY_VOID(archive ? moveIntoArchive(space.path(), folder, contents.name, made.files)
                         : moveInto(space.path(), folder, made.files));
     made.library = (archive ? fs::path(contents.name) : fs::path(folder)) / made.library;

@@ -1,6 +1,8 @@
 #pragma once
 // A compiled graph as a folder that builds and runs without us: sources, the library made of them, header, weights, a
 // main program, a manifest.
+#include <functional>
+
 #include "cutaway/jobs.h"
 #include "engine/codegen/cpp_printer.h"
 #include "engine/exporting/export_texts.h"
@@ -21,6 +23,8 @@ struct ExportContents {
     NamedTensors weights, inputs;         // by the ports' names
     const std::map<std::string, std::string>* originals = nullptr;  // HostPrinting's
     ExportForm form;
+    /// Called with the folder where it was made, before it is put in place; may be empty. Errors end the export.
+    std::function<Result<void>(const std::string& folder)> inspect;
 };
 struct ExportedFolder {
     std::vector<std::string> files;  // relative, the library among them
@@ -34,6 +38,9 @@ Result<ExportedFolder> writeExport(const std::string& folder, const ExportConten
 
 /// What was asked for. Errors: a word that there is none of.
 Result<ExportForm> exportForm(const ExportOptions& options);
+
+/// What the kernels of a target need and this machine's processor lacks, "avx512f, avx512bw"; empty if it has all.
+std::string lackingFor(std::string_view target);
 
 /// A C identifier made of any name: "resnet50" of "ResNet-50.pt2", "model_2d" of "2d".
 std::string exportNameOf(const std::string& name);

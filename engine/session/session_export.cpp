@@ -15,6 +15,7 @@
 #include "engine/schedule/schedule.h"
 #include "engine/session/arguments.h"
 #include "engine/session/chosen_program.h"
+#include "engine/session/export_check.h"
 #include "engine/session/run_inputs.h"
 #include "engine/session/training_step.h"
 #include "engine/support/hash.h"
@@ -176,6 +177,13 @@ Result<ExportReport> exportProgram(Session& session, RunId id, const ExportOptio
         contents.form = form;
         contents.weights = weightsOf(program.host, constants, bound);
         contents.inputs = inputsOf(program.host.functions[0], bound);
+        const CheckedExport checked{contents.name,     form,         module.get(),          &bound,
+                                    &contents.weights, &how.outputs, options.timeoutSeconds};
+        if (options.check)
+            contents.inspect = [&](const std::string& folder) -> Result<void> {
+                CT_TRY(report.check, checkExported(folder, checked, progress));
+                return {};
+            };
         CT_TRY(report.folder, folderFor(options.folder, source));
         CT_TRY(ExportedFolder folder, writeExport(report.folder, contents, {{}, options.timeoutSeconds}, progress));
         report.name = contents.name;

@@ -144,10 +144,13 @@ void SessionController::exportProgram(RunId run, const ExportOptions& options) {
                         QString::fromStdString(report.folder)));
             m_log.append(LogEntry::Level::Note,
                          tr("To build and run it: %1").arg(QString::fromStdString(report.command)));
-            emit message(
-                tr("Written to %1: library, header, weights and main.c; the log opens the folder, and has the command "
-                   "that builds and runs it")
-                    .arg(folder));
+            const QString checked = QString::fromStdString(sentenceOf(report.check));
+            const LogEntry::Level level = !report.check.isGood() ? LogEntry::Level::Problem
+                                          : report.check.outcome == ExportCheck::Outcome::Impossible
+                                              ? LogEntry::Level::Warning
+                                              : LogEntry::Level::Note;
+            m_log.append(level, checked);
+            emit message(tr("Written to %1. %2 The log opens the folder.").arg(folder, checked));
         });
 }
 

@@ -124,12 +124,16 @@ class ExportFolderDialog final : public FolderDialog {
         : FolderDialog(parent, MainWindow::tr("Folder for the compiled library, new or empty, or FILE.zip")),
           m_target(choicesOf(exportTargets(), "target")),
           m_weights(choicesOf(exportWeights(), "weights")),
-          m_debug(new QCheckBox(MainWindow::tr("With what a &debugger reads"))) {
+          m_debug(new QCheckBox(MainWindow::tr("With what a &debugger reads"))),
+          m_check(new QCheckBox(MainWindow::tr("Load and &run it, and compare with the reference"))) {
         m_debug->setObjectName("debug");
+        m_check->setObjectName("check");
+        m_check->setChecked(true);
         auto* rows = new QFormLayout;
         rows->addRow(MainWindow::tr("Compiled &for:"), m_target);
         rows->addRow(MainWindow::tr("&Weights:"), m_weights);
         rows->addRow(m_debug);
+        rows->addRow(m_check);
         if (auto* grid = qobject_cast<QGridLayout*>(layout())) grid->addLayout(rows, grid->rowCount(), 0, 1, -1);
     }
     ExportOptions options() const {
@@ -138,6 +142,7 @@ class ExportFolderDialog final : public FolderDialog {
         options.target = m_target->currentData().toString().toStdString();
         options.weights = m_weights->currentData().toString().toStdString();
         options.debug = m_debug->isChecked();
+        options.check = m_check->isChecked();
         return options;
     }
 
@@ -156,7 +161,7 @@ class ExportFolderDialog final : public FolderDialog {
     }
 
     QComboBox *m_target, *m_weights;
-    QCheckBox* m_debug;
+    QCheckBox *m_debug, *m_check;
 };
 
 void exportLibrary(MainWindow& main) {
