@@ -62,6 +62,21 @@ class ComparedGraphsTest : public QObject, testing::SessionWindowFixture {
         QCOMPARE(parts->topLevelItem(1)->child(0)->text(3), QString("likely the same"));
     }
 
+    /// A graph that was opened by its name knows its neighbours, too.
+    void openedByItsName() {
+        QVERIFY(QDir(m_folder.path()).mkpath("debug"));
+        write("debug/fx_graph_readable.py", "    r = aten.relu.default(m)\n    return (r,)\n");
+        write("debug/fx_graph_transformed.py", "    r = aten.relu.default(m)\n    return (r,)\n");
+        write("debug/other.py", "    r = aten.neg.default(m)\n    return (r,)\n");
+        m_main->open(m_folder.filePath("debug"), "fx_graph_transformed.py");
+        QTRY_VERIFY_WITH_TIMEOUT(controller().model() && m_main->isSettled(), testing::kEnginePatience);
+        QCOMPARE(controller().graph(), QString("fx_graph_transformed.py"));
+        QCOMPARE(controller().graphs().size(), size_t(3));
+        QVERIFY(controller().recordedPair().has_value());
+        QCOMPARE(needsRecorded(*m_main), QString());
+        QCOMPARE(m_main->findChildren<GraphDialog*>().size(), 0);
+    }
+
     void anotherGraphOfTheTrace() {
         const QString trace = testing::referenceFolder("formats/trace") + "/dedicated_log_torch_trace_sample.log";
         if (!QFile::exists(trace)) QSKIP(testing::kNoReference);

@@ -207,6 +207,22 @@ void SessionController::opened(const QString& path, const QString& graph, ModelI
     m_selection.setPlace(Place{});
     emit activitiesChanged();
     if (more && graph.isEmpty()) emit severalGraphs();
+    if (!graph.isEmpty() && m_graphs.empty()) askNeighbours(path);
+}
+
+/// The other graphs of a file that was opened at one of them: read behind the first picture.
+void SessionController::askNeighbours(const QString& path) {
+    ask<ModelInfo>(
+        Lane::Looks, QStringLiteral("neighbours"), tr("Reading the other graphs of %1").arg(QFileInfo(path).fileName()),
+        [text = path.toStdString()](Source& source, const Progress&) -> Result<ModelInfo> {
+            auto whole = source.inspect(text);  // what is wrong with another graph stays unsaid
+            return whole ? std::move(*whole) : ModelInfo{};
+        },
+        [this, path](ModelInfo whole) {
+            if (path != m_path || whole.graphs.size() < 2 || whole.graphs.front().name == "main") return;
+            m_graphs = std::move(whole.graphs);
+            emit neighboursKnown();
+        });
 }
 
 void SessionController::explain() {

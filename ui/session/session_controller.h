@@ -188,6 +188,8 @@ class SessionController : public QObject {
     void modelClosed();
     /// The file holds several graphs and none was named, so the first is open. Comes after modelOpened().
     void severalGraphs();
+    /// graphs() has the other graphs of a file that was opened at one of them. Comes some time after modelOpened().
+    void neighboursKnown();
     /// Another step of the run under way is done, or there is no such run any more.
     void compilingChanged();
     void compiled(cutaway::RunId run);
@@ -236,6 +238,7 @@ class SessionController : public QObject {
     void dropAll();
     void returnToShown();
     void opened(const QString& path, const QString& graph, ModelInfo info, const QString& key);
+    void askNeighbours(const QString& path);
     void stepEnded(int compile, const CompileRequest& options, const StepInfo& step);
     void forgetCompiling();
     void fail(const Error& error, const QString& doing);

@@ -52,6 +52,7 @@ void MainWindow::makeMenus() {
         }
     }
     connect(m_controller, &SessionController::modelOpened, this, &MainWindow::updateCommands);
+    connect(m_controller, &SessionController::neighboursKnown, this, &MainWindow::updateCommands);
     connect(m_controller, &SessionController::modelClosed, this, &MainWindow::updateCommands);
     connect(m_controller, &SessionController::compiled, this, &MainWindow::updateCommands);
     connect(m_selection, &Selection::placeChanged, this, &MainWindow::updateCommands);
