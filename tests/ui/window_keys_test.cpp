@@ -96,6 +96,31 @@ class WindowKeysTest : public QObject, private testing::MainWindowFixture {
         QCOMPARE(focusedDock(), "text");
     }
 
+    /// Every window takes the keyboard, with and without something in it, and keeps it when it is filled or emptied.
+    void raisedWindowsTakeTheKeyboard() {
+        QVERIFY(!m_main->controller().model());
+        int met = 0;
+        for (const bool open : {false, true}) {
+            if (open) openAndCompile();
+            for (Window* window : m_main->windows()) {
+                if (!window->toggleViewAction()->isEnabled()) continue;
+                m_main->raiseWindow(window);
+                QTRY_VERIFY2_WITH_TIMEOUT(focusedDock() == window->objectName(),
+                                          qPrintable(window->objectName() + " leaves the focus in " + focusedDock()),
+                                          kPatience);
+                ++met;
+            }
+        }
+        QVERIFY(met > m_main->windows().size());
+    }
+    void theLogTakesWhatItIsFilledWith() {
+        m_main->raiseWindow(m_main->window("log"));
+        QTRY_COMPARE_WITH_TIMEOUT(focusedDock(), "log", kPatience);
+        m_main->controller().log().append(LogEntry::Level::Note, "one");
+        QTRY_VERIFY_WITH_TIMEOUT(qobject_cast<QTableView*>(QApplication::focusWidget()), kPatience);
+        QCOMPARE(focusedDock(), "log");
+    }
+
     void thePaletteRaisesWindows_data() {
         QTest::addColumn<QString>("title");
         for (const char* title : {"Text", "Steps", "Search", "Explain"}) QTest::newRow(title) << QString(title);

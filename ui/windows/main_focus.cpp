@@ -2,6 +2,7 @@
 // text fields too. And the title bars of docks, which tabs make superfluous.
 #include <QApplication>
 #include <QKeyEvent>
+#include <QStackedWidget>
 #include <algorithm>
 
 #include "ui/windows/dock_tabs.h"
@@ -29,17 +30,30 @@ bool MainWindow::focusNextPrevChild(bool next) {
     return false;
 }
 
+namespace {
+
+/// What takes the keyboard when a window is raised: what the window names, unless it cannot have it now, else the first
+/// part that can; the page itself where there is nothing but words on it, so that keys and screen readers are in that
+/// window, and go on to what it is filled with.
+QWidget* keyboardPlaceOf(const QDockWidget& dock) {
+    const auto takes = [&dock](const QWidget* at) {
+        return (at->focusPolicy() & Qt::TabFocus) && at->isEnabled() && at->isVisibleTo(&dock);
+    };
+    if (QWidget* named = dock.focusProxy(); named && takes(named)) return named;
+    for (QWidget* inside : dock.widget()->findChildren<QWidget*>())
+        if (takes(inside)) return inside;
+    const auto* pages = qobject_cast<const QStackedWidget*>(dock.widget());
+    return pages ? pages->currentWidget() : dock.widget();
+}
+
+}  // namespace
+
 void MainWindow::raiseWindow(QDockWidget* dock) {
     if (!dock->toggleViewAction()->isEnabled()) return;  // the welcome page is there instead
     dock->show();
     dock->raise();
     dock->activateWindow();
-    if (dock->focusProxy()) return dock->focusProxy()->setFocus(Qt::ShortcutFocusReason);
-    const QList<QWidget*> inside = dock->widget()->findChildren<QWidget*>();
-    const auto first = std::find_if(inside.begin(), inside.end(), [&](const QWidget* at) {
-        return (at->focusPolicy() & Qt::TabFocus) && at->isEnabled() && at->isVisibleTo(dock);
-    });
-    if (first != inside.end()) (*first)->setFocus(Qt::ShortcutFocusReason);
+    keyboardPlaceOf(*dock)->setFocus(Qt::ShortcutFocusReason);
 }
 
 /// A text field takes Ctrl+E, Ctrl+K and the like for editing; in this window they are the menus'. And how wide
