@@ -135,8 +135,8 @@ void addMemoryOptions(CLI::App& command, Context& context) {
 /// What --json writes.
 std::vector<JsonReport> memoryReports() {
     const Json total{{"count", "integer"}, {"bytes", "integer"}};
-    const Json call{{"name", "string: a kernel, or the node of a library or reference call"},
-                    {"made_by", "string: kernel, library, reference"},
+    const Json call{{"name", "string: a kernel, or the node of a library or fallback call"},
+                    {"made_by", "string: kernel, library, fallback"},
                     {"kind", "string: pointwise, reduction, or what computes it"},
                     {"nodes", Json::array({"string: name of a node that it computes"})},
                     {"live_bytes", "integer: that live while it runs, in blocks of 64"}};
@@ -144,7 +144,7 @@ std::vector<JsonReport> memoryReports() {
         {"name", "string: its node's, with [N] for a tuple's item"},
         {"type", "string"},
         {"bytes", "integer"},
-        {"own_memory", "boolean: returned by a reference call, outside of the arena"},
+        {"own_memory", "boolean: returned by a fallback call, outside of the arena"},
         {"offset", "integer: bytes from the arena's start; own memory: beside others of its kind"},
         {"first_call", "integer: from 1 on"},
         {"last_call", "integer"},

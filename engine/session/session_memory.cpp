@@ -267,7 +267,7 @@ std::string_view nameOf(MemoryMaker maker) {
         case MemoryMaker::Library: return "library";
         case MemoryMaker::Reference: break;
     }
-    return "reference";
+    return "fallback";
 }
 
 std::vector<size_t> livingAt(const MemoryPlan& plan, int call) {

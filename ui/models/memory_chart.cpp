@@ -55,7 +55,7 @@ QString makerText(const MemoryPlan& plan, const MemoryValue& value) {
     switch (plan.calls[static_cast<size_t>(value.first)].maker) {
         case MemoryMaker::Kernel: words << tr("kernel"); break;
         case MemoryMaker::Library: words << tr("library"); break;
-        case MemoryMaker::Reference: words << tr("reference"); break;
+        case MemoryMaker::Reference: words << tr("fallback"); break;
     }
     if (value.workspace) words << tr("workspace");
     if (value.place == MemoryValue::Place::Own) words << tr("own memory");

@@ -36,7 +36,7 @@ class MemoryChart {
     std::shared_ptr<const MemoryPlan> m_plan;
 };
 
-/// "library", "kernel, returned", "reference, own memory".
+/// "library", "kernel, returned", "fallback, own memory".
 QString makerText(const MemoryPlan& plan, const MemoryValue& value);
 
 }  // namespace cutaway::ui

@@ -163,7 +163,7 @@ void MemoryView::paintLegend(QPainter& painter, const QRectF& foot) const {
     const auto some = [&](auto&& holds) {
         return std::any_of(m_chart.plan().values.begin(), m_chart.plan().values.end(), holds);
     };
-    const QString words[] = {tr("kernel"), tr("library"), tr("reference")};
+    const QString words[] = {tr("kernel"), tr("library"), tr("fallback")};
     for (const MemoryMaker maker : {MemoryMaker::Kernel, MemoryMaker::Library, MemoryMaker::Reference})
         if (some([&](const MemoryValue& v) { return !v.workspace && m_chart.call(v.first).maker == maker; }))
             entries.push_back({words[static_cast<int>(maker)], &colorsOf(colors, maker)});
