@@ -101,10 +101,10 @@ Result<bool> expandCalls(Module& module, Rewriter& rewriter, const Expanding& ho
 namespace {
 
 /// Which calls of an operator are expanded (OpDef::decompose declines the others), to explain why one stays.
-struct Kept {
+struct ExpansionCondition {
     std::string_view op, why;
 };
-constexpr Kept kKept[] = {
+constexpr ExpansionCondition kConditions[] = {
     {"aten.mm.default",
      "only on the CPU, a row times a column, or a short column times a row, is written as products and a sum"},
     {"aten.bmm.default", "only on the CPU, rows times columns are written as products and a sum"},
@@ -134,11 +134,12 @@ constexpr Kept kKept[] = {
 
 std::string declined(const Node& node) {
     if (!isKnown(node.type())) return "what it gives is not known";
-    const auto kept =
-        std::find_if(std::begin(kKept), std::end(kKept), [&](const Kept& row) { return row.op == node.op().name(); });
+    const auto kept = std::find_if(std::begin(kConditions), std::end(kConditions),
+                                   [&](const ExpansionCondition& row) { return row.op == node.op().name(); });
     std::string operands;
     for (const Node* input : node.inputs()) operands += (operands.empty() ? "" : " and ") + input->type().text();
-    if (kept == std::end(kKept)) return "the operator stays as it is" + (operands.empty() ? "" : " for " + operands);
+    if (kept == std::end(kConditions))
+        return "the operator stays as it is" + (operands.empty() ? "" : " for " + operands);
     return std::string(kept->why) + (operands.empty() ? "" : "; its operands are " + operands);
 }
 

@@ -41,13 +41,13 @@ Result<void> hashFile(const std::string& path, Hasher& hash) {
 /// Of a file's bytes, or of all files in a folder and their names; each is read once.
 class Contents {
   public:
-    struct Known {
+    struct FileDigest {
         std::string hash;
         int64_t bytes = 0;
     };
-    Result<Known> of(const std::string& path) {
-        if (const auto found = m_known.find(path); found != m_known.end()) return found->second;
-        Known known;
+    Result<FileDigest> of(const std::string& path) {
+        if (const auto found = m_digests.find(path); found != m_digests.end()) return found->second;
+        FileDigest known;
         Hasher hash;
         std::error_code failed;
         if (fs::is_directory(path, failed)) {
@@ -66,11 +66,11 @@ class Contents {
             known.bytes = static_cast<int64_t>(fs::file_size(path, failed));
         }
         known.hash = hash.finish().hex();
-        return m_known[path] = known;
+        return m_digests[path] = known;
     }
 
   private:
-    std::map<std::string, Known> m_known;
+    std::map<std::string, FileDigest> m_digests;
 };
 
 /// The paths of a pattern, sorted. A path without marks need not be there: opening it says why it is not.

@@ -39,19 +39,19 @@ std::string errorOf(const std::string& stderrText) {
 }
 
 /// A program of the task: its end, and the report that it wrote.
-struct Ended {
+struct ProgramResult {
     ProcessEnd end;
     std::unique_ptr<JsonDocument> report;
 };
 
-class Trying {
+class TaskRunner {
   public:
-    Trying(const BatchTask& task, const std::string& folder, int threads, const Progress& progress)
+    TaskRunner(const BatchTask& task, const std::string& folder, int threads, const Progress& progress)
         : m_task(task), m_own(batchTaskFolder(folder, task.id)), m_threads(threads), m_progress(progress) {}
 
     Result<std::optional<BatchResult>> run() {
         CT_TRY_VOID(clear());
-        CT_TRY(const Ended check, start(m_task.command, "check.json", m_task.seconds));
+        CT_TRY(const ProgramResult check, start(m_task.command, "check.json", m_task.seconds));
         if (wasKilled(check.end)) return std::optional<BatchResult>();
         m_result.seconds = check.end.seconds;
         judge(check);
@@ -80,7 +80,7 @@ class Trying {
         return {};
     }
 
-    Result<Ended> start(std::vector<std::string> words, const std::string& report, double seconds) {
+    Result<ProgramResult> start(std::vector<std::string> words, const std::string& report, double seconds) {
         CT_TRY(const std::string program, findHelper("cutaway-cli", "CUTAWAY_CLI"));
         ProcessOptions options;
         options.argv = {program};
@@ -93,7 +93,7 @@ class Trying {
         options.wallSeconds = seconds;
         options.outputLimit = size_t{1} << 20;
         CT_TRY(ProcessEnd end, runProcess(options, {}, m_progress));
-        Ended ended{std::move(end), nullptr};
+        ProgramResult ended{std::move(end), nullptr};
         std::error_code failed;
         if (fs::exists(path, failed))
             if (const auto text = readFile(path); text)
@@ -101,7 +101,7 @@ class Trying {
         return ended;
     }
 
-    void judge(const Ended& check) {
+    void judge(const ProgramResult& check) {
         FailureSignature signature;
         const ProcessEnd& end = check.end;
         if (end.ok()) {
@@ -127,13 +127,13 @@ class Trying {
         signature.message = normalisedMessage(m_result.message);
         m_result.signature = signature.text();
     }
-    bool differs(const Ended& check) const {
+    bool differs(const ProgramResult& check) const {
         if (!check.report || m_task.command.front() != "run") return false;
         const auto matches = check.report->root.find("matches");
         return matches && matches->flag() == false;
     }
     /// `compile` reports its steps, of which one may have failed.
-    static void failedStep(const Ended& check, FailureSignature& signature) {
+    static void failedStep(const ProgramResult& check, FailureSignature& signature) {
         if (!check.report || !check.report->root.isArray()) return;
         for (const Json step : check.report->root.items()) {
             const auto error = step.find("error"), stage = step.find("stage"), name = step.find("name");
@@ -163,7 +163,7 @@ class Trying {
         const bool numbers = m_result.verdict == BatchVerdict::Differs;
         words.insert(words.end(), {"--check", numbers ? "numbers" : "crash", "-o", (m_own / "minified").string(),
                                    "--jobs", std::to_string(m_threads)});
-        CT_TRY(const Ended minified, start(words, "minify.json", m_task.minifySeconds));
+        CT_TRY(const ProgramResult minified, start(words, "minify.json", m_task.minifySeconds));
         if (wasKilled(minified.end)) return false;
         m_result.minifySeconds = minified.end.seconds;
         if (minified.report) {
@@ -197,7 +197,7 @@ class Trying {
 
 Result<std::optional<BatchResult>> tryBatchTask(const BatchTask& task, const std::string& folder, int threads,
                                                 const Progress& progress) {
-    return Trying(task, folder, threads, progress).run();
+    return TaskRunner(task, folder, threads, progress).run();
 }
 
 }  // namespace cutaway

@@ -18,19 +18,19 @@ namespace cutaway {
 namespace {
 
 /// Computed values, the last used first.
-class KeptConstants {
+class ConstantCache {
   public:
     void keep(const Recipe* recipe, const Tensor& value) {
         const std::lock_guard lock(m_mutex);
         drop(recipe);
-        m_kept.emplace_front(recipe, value);
+        m_values.emplace_front(recipe, value);
         m_bytes += bytesOf(value);
         trim();
     }
     void use(const Recipe* recipe) {
         const std::lock_guard lock(m_mutex);
-        for (auto it = m_kept.begin(); it != m_kept.end(); ++it)
-            if (it->first == recipe) return m_kept.splice(m_kept.begin(), m_kept, it);
+        for (auto it = m_values.begin(); it != m_values.end(); ++it)
+            if (it->first == recipe) return m_values.splice(m_values.begin(), m_values, it);
     }
     void forget(const Recipe* recipe) {
         const std::lock_guard lock(m_mutex);
@@ -46,26 +46,26 @@ class KeptConstants {
   private:
     static int64_t bytesOf(const Tensor& value) { return static_cast<int64_t>(value.storage()->size()); }
     void drop(const Recipe* recipe) {
-        for (auto it = m_kept.begin(); it != m_kept.end(); ++it)
+        for (auto it = m_values.begin(); it != m_values.end(); ++it)
             if (it->first == recipe) {
                 m_bytes -= bytesOf(it->second);
-                m_kept.erase(it);
+                m_values.erase(it);
                 return;
             }
     }
     void trim() {
-        while (m_bytes > m_limit && !m_kept.empty()) {
-            m_bytes -= bytesOf(m_kept.back().second);
-            m_kept.pop_back();
+        while (m_bytes > m_limit && !m_values.empty()) {
+            m_bytes -= bytesOf(m_values.back().second);
+            m_values.pop_back();
         }
     }
 
     std::mutex m_mutex;
-    std::list<std::pair<const Recipe*, Tensor>> m_kept;
+    std::list<std::pair<const Recipe*, Tensor>> m_values;
     int64_t m_bytes = 0, m_limit = int64_t{2} << 30;
 };
-KeptConstants& kept() {
-    static KeptConstants all;
+ConstantCache& kept() {
+    static ConstantCache all;
     return all;
 }
 

@@ -26,7 +26,7 @@ bool hasData(const Module& module, const std::string& name) {
 }
 
 /// The module's tensor, or one made from its name where the file held the graph alone.
-Result<Tensor> tensorOrStandIn(const Module& module, const std::string& name, const Node& node) {
+Result<Tensor> tensorOrSynthetic(const Module& module, const std::string& name, const Node& node) {
     if (const auto made = module.recipes.find(name); made != module.recipes.end()) return made->second->value();
     if (hasData(module, name)) {
         return module.tensors.at(name);  // read from its file by whoever needs the bytes here
@@ -78,10 +78,10 @@ Tensor laidOutAs(const Tensor& values, const TensorType& type) {
 }
 
 Result<Tensor> attributeOf(const Module& module, const Node& node) {
-    return tensorOrStandIn(module, node.target(), node);
+    return tensorOrSynthetic(module, node.target(), node);
 }
 Result<Tensor> constantNamed(const Module& module, const std::string& name, const Node& node) {
-    return tensorOrStandIn(module, name, node);
+    return tensorOrSynthetic(module, name, node);
 }
 
 Result<std::vector<Tensor>> interpret(const Module& module, const std::vector<Tensor>& inputs,
@@ -182,7 +182,7 @@ Result<std::vector<Tensor>> bindInputs(const Module& module, const std::vector<T
             bound.push_back(number ? Tensor::scalar(symbol->dtype, *number) : Tensor());
             continue;
         } else {
-            CT_TRY(value, tensorOrStandIn(module, spec.target, node));
+            CT_TRY(value, tensorOrSynthetic(module, spec.target, node));
         }
         if (const TensorType* type = node.type().tensor()) {
             if (!value.defined()) return invalidInput("no value for input '" + node.name() + "'", node.name());
@@ -217,14 +217,14 @@ Result<int64_t> exampleOf(const SymInt& size, const SymbolValues& hints, const N
 }
 
 /// What is to be drawn for one input.
-struct Wanted {
+struct DrawSpec {
     DType dtype = DType::F32;
     Dims sizes;
     std::optional<int64_t> number;  // of a size symbol
 };
 
-Result<std::vector<Wanted>> wantedInputs(const Module& module) {
-    std::vector<Wanted> wanted;
+Result<std::vector<DrawSpec>> wantedInputs(const Module& module) {
+    std::vector<DrawSpec> wanted;
     const SymbolValues hints = hintedSymbols(module);
     const std::vector<Node*> placeholders = module.graph().placeholders();
     for (size_t i = 0; i < placeholders.size(); ++i) {
@@ -261,7 +261,7 @@ void draw(DType dtype, std::span<std::byte> into, const Random& begun) {
 }
 
 /// Drawn when it is read, so that a refused run has drawn nothing.
-Tensor toBeDrawn(const Wanted& wanted, Random& random) {
+Tensor toBeDrawn(const DrawSpec& wanted, Random& random) {
     const auto count = static_cast<uint64_t>(numel(wanted.sizes));
     auto fetch = [dtype = wanted.dtype, random](std::span<std::byte> into) -> Result<void> {
         CT_TRY_VOID(checkMemory("a run on random inputs", {{"an input", static_cast<double>(into.size())}}));
@@ -276,15 +276,15 @@ Tensor toBeDrawn(const Wanted& wanted, Random& random) {
 }  // namespace
 
 Result<std::vector<Tensor>> randomInputs(const Module& module, uint64_t seed) {
-    CT_TRY(const std::vector<Wanted> wanted, wantedInputs(module));
+    CT_TRY(const std::vector<DrawSpec> wanted, wantedInputs(module));
     double bytes = 0;
-    for (const Wanted& each : wanted)
+    for (const DrawSpec& each : wanted)
         bytes += std::accumulate(each.sizes.begin(), each.sizes.end(), static_cast<double>(byteSize(each.dtype)),
                                  [](double all, int64_t size) { return all * static_cast<double>(size); });
     CT_TRY_VOID(checkMemory("a run on random inputs", {{"the inputs", bytes}}));
     std::vector<Tensor> values;
     Random random(seed);
-    for (const Wanted& each : wanted)
+    for (const DrawSpec& each : wanted)
         values.push_back(each.number ? Tensor::scalar(each.dtype, *each.number) : toBeDrawn(each, random));
     return values;
 }

@@ -175,15 +175,15 @@ std::optional<std::pair<std::string, int64_t>> solveOne(const Expr& size, int64_
     return at(value) == actual ? std::optional(std::pair(unknown[0], value)) : std::nullopt;
 }
 
-struct SeenSize {
+struct ObservedSize {
     Expr size;
     int64_t actual = 0;
     std::string where;
 };
 
 /// What the inputs say about sizes that are not plain numbers.
-std::vector<SeenSize> symbolicSizes(const Module& module, const std::vector<Tensor>& inputs) {
-    std::vector<SeenSize> seen;
+std::vector<ObservedSize> symbolicSizes(const Module& module, const std::vector<Tensor>& inputs) {
+    std::vector<ObservedSize> seen;
     const auto placeholders = module.graph().placeholders();
     for (size_t i = 0; i < std::min(placeholders.size(), inputs.size()); ++i) {
         if (!inputs[i].defined()) continue;
@@ -221,13 +221,13 @@ std::vector<std::string> freeSymbols(const Module& module) {
 }
 
 static Result<SymbolValues> solve(const Module& module, const std::vector<Tensor>& inputs) {
-    const std::vector<SeenSize> sizes = symbolicSizes(module, inputs);
+    const std::vector<ObservedSize> sizes = symbolicSizes(module, inputs);
     SymbolValues values;
     std::map<std::string, std::string> source;
     // Each round solves what the ones before made solvable: s0 alone, then s0*s1.
     for (bool progress = true; progress;) {
         progress = false;
-        for (const SeenSize& each : sizes) {
+        for (const ObservedSize& each : sizes) {
             const auto solved = solveOne(each.size, each.actual, values);
             if (!solved) continue;
             values.insert(*solved);
@@ -235,7 +235,7 @@ static Result<SymbolValues> solve(const Module& module, const std::vector<Tensor
             progress = true;
         }
     }
-    for (const SeenSize& each : sizes) {
+    for (const ObservedSize& each : sizes) {
         const Expr value = Specializer(values).replaced(each.size);
         if (value.asInt() == each.actual) continue;
         std::string message =

@@ -6,7 +6,7 @@
 namespace cutaway {
 namespace {
 
-struct KeptLibrary {
+struct PluginLibraryEntry {
     PluginLibrary plugin;
     Library library;
     std::list<std::string> ops;
@@ -17,9 +17,10 @@ struct KeptLibrary {
 
 const LibraryRow& pluginRow(const PluginLibrary& library, std::string_view op) {
     static std::mutex mutex;
-    static auto& all = *new std::list<KeptLibrary>();
+    static auto& all = *new std::list<PluginLibraryEntry>();
     const std::lock_guard lock(mutex);
-    auto kept = std::find_if(all.begin(), all.end(), [&](const KeptLibrary& one) { return one.plugin == library; });
+    auto kept =
+        std::find_if(all.begin(), all.end(), [&](const PluginLibraryEntry& one) { return one.plugin == library; });
     if (kept == all.end()) {
         all.push_back({library, {}, {}, {}});
         kept = std::prev(all.end());

@@ -167,7 +167,7 @@ class NestBuilder {
         }
         for (const For& loop : fors) open({loop.axis});
         const auto outside = m_kept;
-        if (own.size() == 1) readKept(own[0]);
+        if (own.size() == 1) readCached(own[0]);
         if (prefetch && own.size() == 1) prefetchNext(own[0]);
         inside();
         m_kept = outside;
@@ -212,7 +212,7 @@ class NestBuilder {
     }
     /// Makes ready() read the elements that earlier inner loops have cached in scratch memory, at the axis of this
     /// inner loop.
-    void readKept(const Loop& own) {
+    void readCached(const Loop& own) {
         for (const auto& [reduction, scratch] : m_cached) {
             const Loop loop = reduceLoops(reduction)[0];
             if (!(loop.size == own.size)) continue;

@@ -93,7 +93,7 @@ class KernelInterpreter {
     }
 
     /// The last value of each reduction is kept with the axes that it was made for: most are the same for a whole row.
-    struct Kept {
+    struct CachedReduction {
         std::vector<int64_t> axes;
         Cell value;
         bool valid = false;
@@ -101,7 +101,7 @@ class KernelInterpreter {
     Cell reduce(const Expr& e) {
         std::vector<int64_t> axes;
         for (const int leaf : m_exprs.leaves(e)) axes.push_back(m_axes.at(leaf / 2));
-        Kept& kept = m_kept[&*e];
+        CachedReduction& kept = m_reductions[&*e];
         if (kept.valid && kept.axes == axes) return kept.value;
         const Reducer& row = reducerOf(e);
         const DType body = e->operands[0]->dtype;
@@ -129,8 +129,8 @@ class KernelInterpreter {
         });
         const Cell result =
             small(row.finish(vars, body), [&](const Expr& var) { return states[static_cast<size_t>(var->integer)]; });
-        // Looked up again, since evaluating the body may have added inner reductions to m_kept.
-        m_kept[&*e] = {std::move(axes), result, true};
+        // Looked up again, since evaluating the body may have added inner reductions to m_reductions.
+        m_reductions[&*e] = {std::move(axes), result, true};
         return result;
     }
     /// Of a reducer: a few operations.
@@ -149,7 +149,7 @@ class KernelInterpreter {
     std::map<int, int64_t> m_axes;
     UniqueExprs m_exprs;
     std::unordered_map<const ExprNode*, Tape> m_tapes;
-    std::unordered_map<const ExprNode*, Kept> m_kept;
+    std::unordered_map<const ExprNode*, CachedReduction> m_reductions;
     KernelFault m_fault = KernelFault::None;
 };
 

@@ -9,7 +9,7 @@ namespace cutaway {
 namespace {
 
 /// A state, or nothing where a strategy has none.
-using Found = std::optional<Candidate>;
+using OptionalCandidate = std::optional<Candidate>;
 
 class Minifier {
   public:
@@ -29,7 +29,7 @@ class Minifier {
         CT_TRY_VOID(m_trials.computeValues(names));
         Candidate state = start;
         while (true) {
-            CT_TRY(Found next, round(state));
+            CT_TRY(OptionalCandidate next, round(state));
             if (!next) break;
             state = std::move(*next);
         }
@@ -43,7 +43,7 @@ class Minifier {
     }
 
   private:
-    using Strategy = Result<Found> (Minifier::*)(const Candidate&, int64_t granularity);
+    using Strategy = Result<OptionalCandidate> (Minifier::*)(const Candidate&, int64_t granularity);
 
     static size_t sizeOf(const Candidate& state) { return state.module->graph().size(); }
     static size_t inputsOf(const Candidate& state) { return state.module->inputs.size(); }
@@ -53,17 +53,17 @@ class Minifier {
     }
 
     /// One step of the driver: the first success over all granularities.
-    Result<Found> round(const Candidate& state) {
+    Result<OptionalCandidate> round(const Candidate& state) {
         auto granularity = static_cast<int64_t>(std::bit_floor(sizeOf(state)));
         if (m_options.maxGranularity > 0) granularity = std::min(granularity, m_options.maxGranularity);
         for (bool whole = true; granularity >= 1; granularity /= 2, whole = false) {
-            CT_TRY(Found next, tryGranularity(state, granularity, whole));
+            CT_TRY(OptionalCandidate next, tryGranularity(state, granularity, whole));
             if (next) return next;
         }
         return apply("Remove outputs", &Minifier::removeOutputs, state, 1);
     }
 
-    Result<Found> tryGranularity(const Candidate& state, int64_t granularity, bool whole) {
+    Result<OptionalCandidate> tryGranularity(const Candidate& state, int64_t granularity, bool whole) {
         say("Trying granularity " + std::to_string(granularity));
         std::vector<std::pair<const char*, Strategy>> strategies;
         if (outputsOf(state) > sizeOf(state) / 2) strategies.emplace_back("Remove outputs", &Minifier::removeOutputs);
@@ -75,20 +75,21 @@ class Minifier {
         strategies.emplace_back("Truncate suffix", &Minifier::truncateSuffix);
         strategies.emplace_back("Delta Debugging", &Minifier::deltaDebugging);
         for (const auto& [name, strategy] : strategies) {
-            CT_TRY(Found next, apply(name, strategy, state, granularity));
+            CT_TRY(OptionalCandidate next, apply(name, strategy, state, granularity));
             if (next) return next;
         }
-        return Found();
+        return OptionalCandidate();
     }
 
     /// What is found is tested once more before it counts.
-    Result<Found> apply(const std::string& name, Strategy strategy, const Candidate& state, int64_t granularity) {
+    Result<OptionalCandidate> apply(const std::string& name, Strategy strategy, const Candidate& state,
+                                    int64_t granularity) {
         say("Strategy: " + name + " (G: " + std::to_string(granularity) + ") (" + std::to_string(sizeOf(state)) +
             " nodes, " + std::to_string(inputsOf(state)) + " inputs)");
-        CT_TRY(Found next, (this->*strategy)(state, granularity));
+        CT_TRY(OptionalCandidate next, (this->*strategy)(state, granularity));
         if (!next) {
             say("FAIL: " + name);
-            return Found();
+            return OptionalCandidate();
         }
         bool progress = false;
         const auto tell = [&](size_t before, size_t after, const char* what, bool better) {
@@ -103,7 +104,7 @@ class Minifier {
         CT_TRY(const bool bad, m_trials.fails(*next));
         if (!bad) {
             say("WARNING: Something went wrong, not applying this minification");
-            return Found();
+            return OptionalCandidate();
         }
         CT_TRY_VOID(m_trials.accepted(*next, name));
         return next;
@@ -114,13 +115,13 @@ class Minifier {
     }
     static std::shared_ptr<Module> copyOf(const Candidate& state) { return std::make_shared<Module>(*state.module); }
 
-    Result<Found> ask(const Candidate& state, std::shared_ptr<const Module> module) {
+    Result<OptionalCandidate> ask(const Candidate& state, std::shared_ptr<const Module> module) {
         Candidate candidate = with(state, std::move(module));
         CT_TRY(const bool bad, m_trials.fails(candidate));
-        return bad ? Found(std::move(candidate)) : Found();
+        return bad ? OptionalCandidate(std::move(candidate)) : OptionalCandidate();
     }
 
-    Result<Found> truncateSuffix(const Candidate& state, int64_t granularity) {
+    Result<OptionalCandidate> truncateSuffix(const Candidate& state, int64_t granularity) {
         int64_t position = -1;
         for (const Node& node : state.module->graph().nodes()) {
             ++position;
@@ -132,13 +133,13 @@ class Minifier {
             while (module->graph().outputNode()->previous() != last)
                 module->graph().erase(*module->graph().outputNode()->previous());
             if (module->graph().size() >= sizeOf(state)) continue;
-            CT_TRY(Found next, ask(state, module));
+            CT_TRY(OptionalCandidate next, ask(state, module));
             if (next) return next;
         }
-        return Found();
+        return OptionalCandidate();
     }
 
-    Result<Found> deltaDebugging(const Candidate& state, int64_t granularity) {
+    Result<OptionalCandidate> deltaDebugging(const Candidate& state, int64_t granularity) {
         std::vector<NodeId> nodes;
         for (const Node& node : state.module->graph().nodes()) nodes.push_back(node.id());
         const auto window = static_cast<size_t>(granularity);
@@ -149,32 +150,32 @@ class Minifier {
                 if (Node* node = module->graph().find(nodes[i])) any = makeInput(*module, *node) || any;
             if (!any) continue;
             dropDead(*module, true);
-            CT_TRY(Found next, ask(state, module));
+            CT_TRY(OptionalCandidate next, ask(state, module));
             if (next) return next;
         }
-        return Found();
+        return OptionalCandidate();
     }
 
-    Result<Found> eliminateDeadCode(const Candidate& state, int64_t) {
+    Result<OptionalCandidate> eliminateDeadCode(const Candidate& state, int64_t) {
         const std::shared_ptr<Module> module = copyOf(state);
-        if (!dropDeadCalls(*module, true)) return Found();
+        if (!dropDeadCalls(*module, true)) return OptionalCandidate();
         return ask(state, module);
     }
 
-    Result<Found> removeUnusedInputs(const Candidate& state, int64_t) {
+    Result<OptionalCandidate> removeUnusedInputs(const Candidate& state, int64_t) {
         const std::shared_ptr<Module> module = copyOf(state);
-        if (!dropUnusedInputs(*module)) return Found();
+        if (!dropUnusedInputs(*module)) return OptionalCandidate();
         return ask(state, module);
     }
 
     /// PyTorch compares the length of the wrong list, so it never succeeds.
-    Result<Found> consolidateInputs(const Candidate&, int64_t) { return Found(); }
+    Result<OptionalCandidate> consolidateInputs(const Candidate&, int64_t) { return OptionalCandidate(); }
 
-    Result<Found> removeOutputs(const Candidate& state, int64_t granularity) {
+    Result<OptionalCandidate> removeOutputs(const Candidate& state, int64_t granularity) {
         const auto window = static_cast<size_t>(std::max<int64_t>(1, granularity / 2));
         const std::vector<Argument> all = state.module->graph().outputs();
         const Argument& returned = state.module->graph().outputNode()->arg(0);
-        if (returned.node() || all.size() == 1) return Found();
+        if (returned.node() || all.size() == 1) return OptionalCandidate();
         std::map<NodeId, size_t> places;
         for (const Node& node : state.module->graph().nodes()) places.emplace(node.id(), places.size());
         std::vector<size_t> order(all.size());
@@ -187,10 +188,10 @@ class Minifier {
                         order.end());
             const std::shared_ptr<Module> module = copyOf(state);
             keepOutputs(*module, kept);
-            CT_TRY(Found next, ask(state, module));
+            CT_TRY(OptionalCandidate next, ask(state, module));
             if (next) return next;
         }
-        return Found();
+        return OptionalCandidate();
     }
 
     Trials& m_trials;

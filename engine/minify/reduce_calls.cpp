@@ -26,15 +26,15 @@ std::optional<Candidate> beginningOf(const Reducer& reducer, const std::vector<N
         gone.push_back(&node);
         isGone.insert(&node);
     }
-    std::vector<Argument> border;
+    std::vector<Argument> boundary;
     for (Node& node : graph.nodes()) {
         if (node.isPlaceholder() || node.isOutput() || isGone.contains(&node) || !node.type().tensor()) continue;
         if (std::any_of(node.users().begin(), node.users().end(),
                         [&](const Node* user) { return user->isOutput() || isGone.contains(user); }))
-            border.emplace_back(&node);
+            boundary.emplace_back(&node);
     }
-    if (border.empty()) return std::nullopt;
-    returnOnly(*module, border);
+    if (boundary.empty()) return std::nullopt;
+    returnOnly(*module, boundary);
     for (auto node = gone.rbegin(); node != gone.rend(); ++node) graph.erase(**node);
     dropDead(*module);
     return reducer.with(module);
@@ -165,11 +165,12 @@ Result<bool> cutBegin(Reducer& reducer) {
     const std::vector<NodeId> calls = cuttableCalls(reducer.graph());
     if (calls.size() < 2) return false;
     // The values that any of the growing ends takes.
-    std::set<std::string> border;
+    std::set<std::string> boundary;
     for (size_t kept = 1; kept < calls.size(); kept *= 2)
         for (size_t i = calls.size() - kept; i < calls.size(); ++i)
-            for (const Node* operand : reducer.graph().graph().find(calls[i])->inputs()) border.insert(operand->name());
-    CT_TRY_VOID(reducer.trials().computeValues({border.begin(), border.end()}));
+            for (const Node* operand : reducer.graph().graph().find(calls[i])->inputs())
+                boundary.insert(operand->name());
+    CT_TRY_VOID(reducer.trials().computeValues({boundary.begin(), boundary.end()}));
     const auto lastOnly = returningLast(endOf(reducer, calls, calls.size() - 1), calls.back());
     if (lastOnly) {
         CT_TRY(const bool one, reducer.take(*lastOnly, "only the last call"));

@@ -23,12 +23,12 @@ std::optional<Candidate> onlyThese(const Reducer& reducer, const std::vector<Nod
     Graph& graph = module->graph();
     const auto isKept = [&](const Node& node) { return kept.contains(callOf(node).id()); };
     const auto isItem = [](const Node& node) { return node.isCall("operator.getitem"); };
-    std::vector<Argument> border;
+    std::vector<Argument> boundary;
     for (Node& node : graph.nodes())
         if (node.isCall() && isKept(node) && node.type().tensor() &&
             std::any_of(node.users().begin(), node.users().end(), [&](const Node* user) { return !isKept(*user); }))
-            border.emplace_back(&node);
-    if (border.empty()) return std::nullopt;
+            boundary.emplace_back(&node);
+    if (boundary.empty()) return std::nullopt;
     for (const NodeId id : calls) {
         Node* node = kept.contains(id) ? nullptr : graph.find(id);
         if (node == nullptr) continue;
@@ -38,7 +38,7 @@ std::optional<Candidate> onlyThese(const Reducer& reducer, const std::vector<Nod
         });
         if (read) makeInput(*module, *node);
     }
-    returnOnly(*module, border);
+    returnOnly(*module, boundary);
     for (auto id = calls.rbegin(); id != calls.rend(); ++id)
         if (Node* node = kept.contains(*id) ? nullptr : graph.find(*id); node && !node->hasUsers()) graph.erase(*node);
     dropDead(*module);

@@ -75,11 +75,11 @@ EvalResult ranked(const EvalContext& c, bool descending, int64_t first, int64_t 
 constexpr int64_t kMostFound = 8;
 
 /// An element of a line, and where it stands in it (I32).
-struct Found {
+struct RankedElement {
     Expr value, position;
 };
 /// The first of a line by rank, or the one that follows `last`: the first of equals, NaN the largest.
-Found nextByRank(LowerContext& c, size_t dim, bool descending, const std::optional<Found>& last) {
+RankedElement nextByRank(LowerContext& c, size_t dim, bool descending, const std::optional<RankedElement>& last) {
     const SymInt length = c.in(size_t{0}).sizes[dim];
     const auto elementAt = [&](const Expr& r) {
         std::vector<Expr> at = c.index();
@@ -129,7 +129,7 @@ Expr lowerRanked(LowerContext& c, bool descending, const SymInt& count) {
     const auto length = self.sizes[dim].asInt();
     if (!count.isInt() || count.value() > kMostFound || !length || *length > std::numeric_limits<int32_t>::max() / 2)
         return Expr();
-    std::optional<Found> last;
+    std::optional<RankedElement> last;
     Expr wanted = Expr::integer(0);
     for (int64_t k = 0; k < count.value(); ++k) {
         last = nextByRank(c, dim, descending, last);

@@ -44,9 +44,9 @@ const Node* callOf(const Module& module) {
     return nullptr;
 }
 
-class GivenValues : public ValueSource {
+class InputValues : public ValueSource {
   public:
-    GivenValues(const Module& module, const std::vector<Tensor>& inputs) {
+    InputValues(const Module& module, const std::vector<Tensor>& inputs) {
         size_t next = 0;
         for (const Node* node : module.graph().placeholders()) m_values[node->id()] = {inputs.at(next++)};
     }
@@ -67,7 +67,7 @@ std::string whyWrong(const std::shared_ptr<PluginCalls>& calls, const Module& mo
         if (node.id() == call.id()) expected = values;
     };
     if (!interpret(module, *inputs, watching) || !expected) return {};
-    const GivenValues values(module, *inputs);
+    const InputValues values(module, *inputs);
     std::string refusal;
     const auto compute = [&]() -> Result<TensorList> {
         CT_TRY(auto computed, computeByPlugin(calls, call, values, refusal));

@@ -120,11 +120,11 @@ Result<std::string> whyNotTaken(const FoundItem& found, const Node& call, const 
 }
 
 std::function<Result<bool>(Module&, Rewriter&)> libraryFunction(const FoundItem& found) {
-    struct Answers {
+    struct Refusals {
         std::mutex mutex;
-        std::map<std::vector<std::string>, std::string> known;  // layers that are alike are asked about once
+        std::map<std::vector<std::string>, std::string> byCall;  // layers that are alike are asked about once
     };
-    const auto answers = std::make_shared<Answers>();
+    const auto refusals = std::make_shared<Refusals>();
     const PluginLibrary library = describedItem(found);
     const std::set<std::string> ops = operatorsOf(*found.item);
     const auto whyNot = [=](const Node& call, const Stopped& stopped) -> Result<std::string> {
@@ -133,12 +133,12 @@ std::function<Result<bool>(Module&, Rewriter&)> libraryFunction(const FoundItem&
         std::vector<std::string> key = question.settings;
         key.push_back(question.file);
         {
-            const std::lock_guard lock(answers->mutex);
-            if (const auto known = answers->known.find(key); known != answers->known.end()) return known->second;
+            const std::lock_guard lock(refusals->mutex);
+            if (const auto known = refusals->byCall.find(key); known != refusals->byCall.end()) return known->second;
         }
         CT_TRY(std::string why, answerOf(found, question, stopped));
-        const std::lock_guard lock(answers->mutex);
-        return answers->known.emplace(std::move(key), std::move(why)).first->second;
+        const std::lock_guard lock(refusals->mutex);
+        return refusals->byCall.emplace(std::move(key), std::move(why)).first->second;
     };
     return [=](Module& module, Rewriter& rewriter) -> Result<bool> {
         const std::shared_ptr<Schedule> schedule = copyOfSchedule(module, rewriter.request());

@@ -212,14 +212,14 @@ PluginPointer load(const std::string& file, const std::string& from) {
     return plugin;
 }
 
-struct Known {
+struct LoadedPlugin {
     FileStamp stamp;
     PluginPointer plugin;
 };
 std::mutex s_mutex;
 /// By path and by what it is to the user: a check has a process and counts of its own.
-std::map<std::pair<std::string, std::string>, Known>& known() {
-    static std::map<std::pair<std::string, std::string>, Known> all;
+std::map<std::pair<std::string, std::string>, LoadedPlugin>& known() {
+    static std::map<std::pair<std::string, std::string>, LoadedPlugin> all;
     return all;
 }
 
@@ -279,7 +279,7 @@ Result<PluginPointer> pluginOfFile(const std::string& file, const std::string& f
     if (::stat(file.c_str(), &facts) != 0 || !S_ISREG(facts.st_mode))
         return Error{ErrorCode::NotFound, "there is no such file", file, {}};
     const std::lock_guard lock(s_mutex);
-    Known& entry = known()[{file, from}];
+    LoadedPlugin& entry = known()[{file, from}];
     if (const FileStamp now = FileStamp::of(file); !entry.plugin || entry.stamp != now) entry = {now, load(file, from)};
     return entry.plugin;
 }

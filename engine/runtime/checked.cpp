@@ -8,7 +8,7 @@
 namespace cutaway {
 namespace {
 
-enum class Wish : uint8_t { Rows, Value, WideValue, Results, Gradients };
+enum class RequestKind : uint8_t { Rows, Value, WideValue, Results, Gradients };
 
 void writeGraph(ByteWriter& out, const ReadyGraph& graph, std::vector<Tensor>& tensors) {
     writeModule(out, *graph.module, tensors);
@@ -94,7 +94,7 @@ Result<SideBySideEnd> runChecked(const ReadyGraph& checked, const ReadyGraph& re
                                  const Progress& progress) {
     ByteWriter out;
     std::vector<Tensor> tensors;
-    out.pod(Wish::Rows);
+    out.pod(RequestKind::Rows);
     writeJudge(out, options.judge);
     writeGraph(out, checked, tensors);
     writeGraph(out, reference, tensors);
@@ -127,7 +127,7 @@ Result<std::vector<Tensor>> readValue(const ReadyGraph& graph, size_t position, 
                                       const CheckedOptions& options, const Progress& progress) {
     ByteWriter out;
     std::vector<Tensor> tensors;
-    out.pod(wide ? Wish::WideValue : Wish::Value);
+    out.pod(wide ? RequestKind::WideValue : RequestKind::Value);
     writeGraph(out, graph, tensors);
     writePlugins(out, options.plugins, *graph.module);
     out.pod(static_cast<uint64_t>(position));
@@ -143,7 +143,7 @@ Result<std::vector<Tensor>> readValue(const ReadyGraph& graph, size_t position, 
 Result<BothResults> readResults(const ReadyGraph& graph, const CheckedOptions& options, const Progress& progress) {
     ByteWriter out;
     std::vector<Tensor> tensors;
-    out.pod(Wish::Results);
+    out.pod(RequestKind::Results);
     writeGraph(out, graph, tensors);
     CT_TRY_VOID(checkMemory(
         "the reference in f64",
@@ -162,7 +162,7 @@ Result<GradientCheck> runGradientCheck(const ReadyGraph& joint, const GradientCh
                                        const Progress& progress) {
     ByteWriter out;
     std::vector<Tensor> tensors;
-    out.pod(Wish::Gradients);
+    out.pod(RequestKind::Gradients);
     writeGraph(out, joint, tensors);
     writeRoles(out, *joint.module);
     out.pod(options.seed);
@@ -230,12 +230,12 @@ Result<Message> answerChecked(const Message& request, StatusPage& board) {
         board.at(node.name());
         board.done(fraction);
     };
-    const auto wish = in.pod<Wish>();
-    if (wish == Wish::Rows) return answerRows(in, request.tensors, options);
+    const auto wish = in.pod<RequestKind>();
+    if (wish == RequestKind::Rows) return answerRows(in, request.tensors, options);
     size_t next = 0;
     const ReadyGraph graph = readGraph(in, request.tensors, next);
-    if (wish == Wish::Gradients) return answerGradients(in, graph, options);
-    if (wish == Wish::Results && !in.failed()) {
+    if (wish == RequestKind::Gradients) return answerGradients(in, graph, options);
+    if (wish == RequestKind::Results && !in.failed()) {
         CT_TRY(TensorList results, resultsOf(graph, false, options));
         CT_TRY(const TensorList wide, resultsOf(graph, true, options));
         results.insert(results.end(), wide.begin(), wide.end());
@@ -246,7 +246,7 @@ Result<Message> answerChecked(const Message& request, StatusPage& board) {
     options.compute = calls.compute();
     const auto position = in.pod<uint64_t>();
     if (in.failed()) return invalidInput("the graph that was sent is damaged");
-    CT_TRY(TensorList value, valueOfNode(graph, position, wish == Wish::WideValue, options));
+    CT_TRY(TensorList value, valueOfNode(graph, position, wish == RequestKind::WideValue, options));
     return Message{{}, std::move(value)};
 }
 

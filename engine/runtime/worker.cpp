@@ -84,7 +84,7 @@ int64_t addressSpaceLimit() {
 struct Worker::State {
     ChildProcess child;
     SentConstants sent{};
-    std::shared_ptr<RemoteValues> left{};  // of the latest answer
+    std::shared_ptr<RemoteValues> retained{};  // of the latest answer
 
     State(ChildProcess process) : child(std::move(process)) {}
     State(const State&) = delete;
@@ -92,10 +92,12 @@ struct Worker::State {
     ~State() { forgetLeft(); }
 
     void forgetLeft() {
-        if (left) left->end();
-        left.reset();
+        if (retained) retained->end();
+        retained.reset();
     }
-    bool hasLeft(const Tensor& tensor) const { return left && tensor.defined() && left->find(*tensor.storage()); }
+    bool hasLeft(const Tensor& tensor) const {
+        return retained && tensor.defined() && retained->find(*tensor.storage());
+    }
 
     /// Waits for the answer, telling how far the worker is. False if there will be none: then `end` says why.
     bool follow(const std::string& doing, const StatusPage& board, const WorkerOptions& options,
@@ -168,7 +170,7 @@ Result<Message> Worker::ask(WorkerTask task, std::string_view doing, std::string
     }
     // Loading and unloading drop all that the worker keeps.
     if (task == WorkerTask::Load || task == WorkerTask::Unload) m_state->sent = {};
-    if (m_state->left) m_state->left->keepOnly(given);
+    if (m_state->retained) m_state->retained->keepOnly(given);
     ByteWriter all;
     all.pod(mayReadProcess(process()));
     all.text(head.bytes);
@@ -178,7 +180,7 @@ Result<Message> Worker::ask(WorkerTask task, std::string_view doing, std::string
     const bool much = bytesOf(given) > kMuch;
     if (much) returnFreeMemory();
     CT_TRY_VOID(writeMessage(request, 0, all.bytes, given, much ? threadCount() : 1, progress,
-                             {.atReader = m_state->left.get()}));
+                             {.atReader = m_state->retained.get()}));
     if (much) returnFreeMemory();
     std::shared_ptr<const void> boardOwner;
     CT_TRY(const auto page, reply.share(kStatusBytes, boardOwner));
@@ -202,7 +204,7 @@ Result<Message> Worker::ask(WorkerTask task, std::string_view doing, std::string
         return error;
     }
     m_state->forgetLeft();
-    if (options.leaves) m_state->left = fresh;
+    if (options.leaves) m_state->retained = fresh;
     else if (message.stayed)
         static_cast<void>(m_state->child.send(static_cast<char>(WorkerTask::Fetched), {}).has_value());
     message.text.erase(0, sizeof(bool) + sizeof(int64_t));
@@ -261,7 +263,7 @@ namespace {
 void raiseOomScore() { std::ofstream("/proc/self/oom_score_adj") << 500; }
 
 /// What the latest answer left here: results that its program has not read yet, or wants to stay.
-struct Left {
+struct RetainedResults {
     std::vector<Tensor> tensors;
     bool readable = false;  // by the program of the present request
 
@@ -277,18 +279,18 @@ struct Left {
 };
 
 Result<Message> perform(WorkerTask task, const SharedMemory& memory, const SharedMemory* constants, StatusPage& board,
-                        Left& left) {
+                        RetainedResults& retained) {
     static KeptConstants kept;
     bool refers = false;
     ReadOptions options;
     options.own = [&](uint64_t address, size_t bytes) {
         refers = true;
-        return left.find(address, bytes);
+        return retained.find(address, bytes);
     };
     CT_TRY(Message request, readMessage(memory, 0, options));
-    if (!refers) left.tensors.clear();
+    if (!refers) retained.tensors.clear();
     ByteReader start(request.text);
-    left.readable = start.pod<bool>();
+    retained.readable = start.pod<bool>();
     const std::string told(start.text());
     if (start.failed()) return invalidInput("the request is damaged");
     request.text.erase(0, sizeof(bool) + sizeof(uint64_t) + told.size());
@@ -312,7 +314,7 @@ Result<Message> perform(WorkerTask task, const SharedMemory& memory, const Share
     return invalidInput("cutaway-worker of this version does not know the task");
 }
 
-Result<void> serve(WorkerTask task, const std::vector<int>& descriptors, Left& left) {
+Result<void> serve(WorkerTask task, const std::vector<int>& descriptors, RetainedResults& retained) {
     const SharedMemory request(descriptors[0], "the inputs and weights");
     SharedMemory reply(descriptors[1], "the results");
     std::optional<SharedMemory> constants;
@@ -320,14 +322,14 @@ Result<void> serve(WorkerTask task, const std::vector<int>& descriptors, Left& l
     std::shared_ptr<const void> owner;
     CT_TRY(const auto page, reply.share(kStatusBytes, owner));
     StatusPage& board = *reinterpret_cast<StatusPage*>(page.data());
-    auto answer = guarded([&] { return perform(task, request, constants ? &*constants : nullptr, board, left); });
+    auto answer = guarded([&] { return perform(task, request, constants ? &*constants : nullptr, board, retained); });
     ByteWriter out;
     out.pod(answer.has_value());
     out.pod(peakMemory());
     if (answer) {
         out.bytes += answer->text;
-        left.tensors = std::move(answer->tensors);
-        return writeMessage(reply, kStatusBytes, out.bytes, left.tensors, 1, {}, {.addresses = left.readable});
+        retained.tensors = std::move(answer->tensors);
+        return writeMessage(reply, kStatusBytes, out.bytes, retained.tensors, 1, {}, {.addresses = retained.readable});
     }
     if (answer.error().where.empty()) answer.error().where = board.where();
     writeError(out, answer.error());
@@ -344,19 +346,19 @@ int workerMain(int argc, char** argv) {
     keepHeapSmall();
     // One request; false at the end of the input. What a lack of memory throws ends the process with a status of its
     // own.
-    Left left;
+    RetainedResults retained;
     const auto serveNext = [&]() -> Result<bool> {
         constexpr int kIdleSeconds = 15;
         if (idlesOnDevice() && !awaitDescriptors(kIdleSeconds)) return false;
         const auto asked = receiveDescriptors();
         if (!asked) return false;
         if (static_cast<WorkerTask>(asked->byte) == WorkerTask::Fetched) {
-            left.tensors.clear();
+            retained.tensors.clear();
             return true;
         }
         if (asked->descriptors.size() < 2) return invalidInput("a request comes with two descriptors or three");
         const auto task = static_cast<WorkerTask>(asked->byte);
-        CT_TRY_VOID(serve(task, asked->descriptors, left));
+        CT_TRY_VOID(serve(task, asked->descriptors, retained));
         if (const std::string use = takenPluginUse(); !use.empty()) sayInHex(kPlugins, use);
         // While its program reads the answer. After loading there is much, and the first run is waiting.
         const bool first = task == WorkerTask::Load;

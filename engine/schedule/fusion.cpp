@@ -42,8 +42,8 @@ class Grouper {
         if (faultsAsked()) return;
         for (const FusionGroup& group : m_grouping.groups) {
             if (group.members.size() < 2) continue;
-            const auto known = m_answers.find(nameOf(m_grouping, group, storedValues(m_grouping, group)).finish());
-            if (known == m_answers.end() || !known->second.draft) continue;
+            const auto known = m_attempts.find(nameOf(m_grouping, group, storedValues(m_grouping, group)).finish());
+            if (known == m_attempts.end() || !known->second.draft) continue;
             buildKernel(m_grouping, *known->second.name, *std::exchange(known->second.draft, std::nullopt));
         }
     }
@@ -187,24 +187,24 @@ class Grouper {
         const std::vector<ValueKey> stored = storedValues(m_grouping, merged);
         LoweringName name = nameOf(m_grouping, merged, stored);
         m_drafted = name.finish();
-        const auto [slot, fresh] = m_answers.try_emplace(m_drafted);
-        Answer& answer = slot->second;
+        const auto [slot, fresh] = m_attempts.try_emplace(m_drafted);
+        MergeAttempt& attempt = slot->second;
         if (fresh) {
             KernelDraft draft = draftKernel(m_grouping, merged, stored);
-            answer.problem = draft.problem.empty() ? scatteredStore(draft, merged.space) : draft.problem;
-            if (answer.problem.node) {
+            attempt.problem = draft.problem.empty() ? scatteredStore(draft, merged.space) : draft.problem;
+            if (attempt.problem.node) {
                 const auto about = std::find_if(name.values().begin(), name.values().end(),
-                                                [&](const ValueKey& key) { return key.node == answer.problem.node; });
+                                                [&](const ValueKey& key) { return key.node == attempt.problem.node; });
                 CT_CHECK(about != name.values().end(), "what fails has been met");
-                answer.about = static_cast<size_t>(about - name.values().begin());
-            } else if (answer.problem.empty()) {
-                answer.draft = std::move(draft);
-                answer.name = std::move(name);
+                attempt.about = static_cast<size_t>(about - name.values().begin());
+            } else if (attempt.problem.empty()) {
+                attempt.draft = std::move(draft);
+                attempt.name = std::move(name);
                 return {};
             }
         }
-        NamedProblem problem = answer.problem;
-        if (problem.node) problem.node = name.values()[answer.about].node;
+        NamedProblem problem = attempt.problem;
+        if (problem.node) problem.node = name.values()[attempt.about].node;
         return problem.sentence();
     }
     /// Why a stored value does not suit the loops. Loops in another order than its dims compute addresses by division:
@@ -346,7 +346,7 @@ class Grouper {
     }
 
     /// Why a group cannot share a kernel; `about`: which value of its name the sentence is about. Else its kernel.
-    struct Answer {
+    struct MergeAttempt {
         NamedProblem problem;
         size_t about = 0;
         std::optional<KernelDraft> draft;
@@ -355,16 +355,16 @@ class Grouper {
     };
     /// A draft is there as long as a group has it.
     void use(const Hash128& name, int by) {
-        const auto found = m_answers.find(name);
-        if (found == m_answers.end() || (found->second.groups += by) > 0) return;
+        const auto found = m_attempts.find(name);
+        if (found == m_attempts.end() || (found->second.groups += by) > 0) return;
         found->second.draft.reset();
         found->second.name.reset();
     }
 
     const Graph* m_graph;
     Rewriter* m_rewriter;
-    std::unordered_map<Hash128, Answer, LoweringMemo::Key> m_answers;  // lookups only, never iterated
-    Hash128 m_drafted;                                                 // the last that was asked for
+    std::unordered_map<Hash128, MergeAttempt, LoweringMemo::Key> m_attempts;  // lookups only, never iterated
+    Hash128 m_drafted;                                                        // the last that was asked for
     FusionOptions m_options;
     bool m_stopped = false;
     int64_t m_tried = 0, m_budget = 0;  // nodes that were, and may be, lowered to try merges

@@ -48,12 +48,12 @@ bool readsAny(const std::set<int>& axes, const std::vector<Loop>& loops) {
 
 /// A reduction that reads an axis of an inner loop would run once per element of that loop.
 std::string misplacedReduction(const std::vector<KernelStore>& stores) {
-    struct Known {
+    struct ReductionReads {
         std::set<int> axes;        // that it reads, in the sizes of its loops, too
         std::vector<Expr> nested;  // in its body
     };
-    std::unordered_map<const ExprNode*, Known> all;  // lookups only
-    const auto known = [&](const Expr& reduction) -> const Known& {
+    std::unordered_map<const ExprNode*, ReductionReads> all;  // lookups only
+    const auto known = [&](const Expr& reduction) -> const ReductionReads& {
         const auto [slot, fresh] = all.try_emplace(&*reduction);
         if (fresh) slot->second = {axesRead(reduction), reductionsIn(reduction->operands[0])};
         return slot->second;

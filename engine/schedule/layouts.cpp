@@ -33,9 +33,9 @@ bool wantsLayout(const Node& node, const LibraryRow* row, const TargetInfo& targ
 
 /// What the graph returns keeps its strides: whoever called it relies on them. What a forward saves is its backward's,
 /// which takes it as it lies (takeSavedLayouts).
-class Returned {
+class ReturnedLayouts {
   public:
-    Returned(Module& module, const TargetInfo& target) : m_graph(module.graph()), m_target(&target) {
+    ReturnedLayouts(Module& module, const TargetInfo& target) : m_graph(module.graph()), m_target(&target) {
         const std::vector<Argument> outputs = m_graph.outputs();
         for (size_t i = 0; i < outputs.size(); ++i) {
             const bool saved =
@@ -107,7 +107,7 @@ Result<void> writeLaidOut(Graph& graph, Node& node, MemoryFormat layout, Rewrite
 Result<bool> assignLayouts(Module& module, Rewriter& rewriter) {
     Graph& graph = module.graph();
     const TargetInfo& target = targetOf(module, rewriter.request());
-    const Returned returned(module, target);
+    const ReturnedLayouts returned(module, target);
     const auto visit = [&](Node& node) -> Result<bool> {
         const LibraryRow* const row = libraryRowOf(node, target);
         if (!wantsLayout(node, row, target, rewriter)) return true;
@@ -141,7 +141,7 @@ Result<bool> assignLayouts(Module& module, Rewriter& rewriter) {
 
 Result<bool> takeSavedLayouts(Module& backward, const Module* forward, Rewriter& rewriter) {
     Graph& graph = backward.graph();
-    const Returned returned(backward, targetOf(backward, rewriter.request()));
+    const ReturnedLayouts returned(backward, targetOf(backward, rewriter.request()));
     std::vector<size_t> saved;
     std::vector<Argument> outputs;
     if (forward != nullptr) {

@@ -53,11 +53,11 @@ class Placing {
 };
 
 /// The call at which most bytes live, the first of some block, and how many.
-struct Fullest {
+struct PeakUsage {
     int call = 0;
     int64_t bytes = -1;
 };
-Fullest fullestCall(const std::vector<MemoryBlock>& blocks, int64_t alignment) {
+PeakUsage fullestCall(const std::vector<MemoryBlock>& blocks, int64_t alignment) {
     int first = 0, last = 0;
     for (const MemoryBlock& block : blocks) {
         first = std::min(first, block.begin);
@@ -73,7 +73,7 @@ Fullest fullestCall(const std::vector<MemoryBlock>& blocks, int64_t alignment) {
     }
     int64_t now = 0;
     for (size_t call = 0; call < live.size(); ++call) live[call] = now = checkedAdd(now - ended[call], begun[call]);
-    Fullest fullest;
+    PeakUsage fullest;
     for (const MemoryBlock& block : blocks)
         if (const int64_t own = live[at(block.begin)]; own > fullest.bytes) fullest = {block.begin, own};
     return fullest;
@@ -89,7 +89,7 @@ int64_t planMemory(std::vector<MemoryBlock>& blocks, int64_t alignment) {
     const int rounds = blocks.size() < 500 ? 8 : 1;
     const auto bytes = [&](size_t i) { return static_cast<double>(blocks[i].bytes); };
     const auto time = [&](size_t i) { return static_cast<double>(blocks[i].end - blocks[i].begin + 1); };
-    const Fullest most = fullestCall(blocks, alignment);
+    const PeakUsage most = fullestCall(blocks, alignment);
     const int fullest = most.call;
     const std::function<double(size_t)> keys[] = {
         bytes, [&](size_t i) { return bytes(i) * time(i); }, time,
@@ -141,7 +141,7 @@ Result<ProgramMemory> memoryOf(const ScheduledProgram& program) {
     const int64_t alignment = program.target->alignment;
     memory.arena = planMemory(blocks, alignment);
     for (size_t i = 0; i < blocks.size(); ++i) memory.bars[i].block = blocks[i];
-    const Fullest fullest = fullestCall(blocks, alignment);
+    const PeakUsage fullest = fullestCall(blocks, alignment);
     memory.peak = fullest.call;
     memory.largestLive = std::max<int64_t>(fullest.bytes, 0);
     return memory;

@@ -38,7 +38,7 @@ std::optional<uint64_t> wholeNumber(std::string_view text) {
 }
 
 /// What held, and for which node.
-struct Held {
+struct BreakpointHit {
     NodeKey node = NodeKey::None;
     std::string detail;
 };
@@ -67,9 +67,9 @@ class Condition {
                (!m_key.occurrence || *m_key.occurrence == step.occurrence);
     }
     /// Of the difference between the step's first graph and another.
-    std::optional<Held> holdsIn(const UnionGraph& difference) const {
+    std::optional<BreakpointHit> holdsIn(const UnionGraph& difference) const {
         for (const UnionGraph::Node& node : difference.nodes)
-            if (holdsFor(node)) return Held{node.info.id, "`" + node.info.name + "` " + verb(node.change)};
+            if (holdsFor(node)) return BreakpointHit{node.info.id, "`" + node.info.name + "` " + verb(node.change)};
         return std::nullopt;
     }
 
@@ -145,7 +145,7 @@ class Watch {
         }
         if (step.after == step.before) return std::nullopt;
         const auto holds = [&](const Snapshot& graph) { return holdsAt(condition, step, graph); };
-        std::optional<Held> held = holds(step.after);
+        std::optional<BreakpointHit> held = holds(step.after);
         if (!held) return std::nullopt;
         // The first rewrite after which it holds, as bisecting finds it.
         int without = 0, with = step.info.rewrites;
@@ -163,13 +163,13 @@ class Watch {
         stop.detail = held->detail;
         return stop;
     }
-    std::optional<Held> holdsAt(const Condition& condition, const Step& step, const Snapshot& graph) {
+    std::optional<BreakpointHit> holdsAt(const Condition& condition, const Step& step, const Snapshot& graph) {
         if (condition.breakpoint().kind != Kind::NonFinite)
             return condition.holdsIn(describeUnion(*step.before, *graph));
         const auto before = nonFinite(step.before), after = nonFinite(graph);
         if (!before || !after || *after <= *before) return std::nullopt;
-        return Held{NodeKey::None, std::to_string(*after) + " results are not finite, " + std::to_string(*before) +
-                                       " were before the pass"};
+        return BreakpointHit{NodeKey::None, std::to_string(*after) + " results are not finite, " +
+                                                std::to_string(*before) + " were before the pass"};
     }
     /// None: the graph does not run on its own.
     std::optional<int64_t> nonFinite(const Snapshot& graph) {

@@ -10,9 +10,9 @@ namespace cutaway {
 namespace {
 
 /// Sets of nodes that grow together; the smallest number stands for its set.
-class Together {
+class UnionFind {
   public:
-    explicit Together(size_t count) : m_of(count) { std::iota(m_of.begin(), m_of.end(), size_t{0}); }
+    explicit UnionFind(size_t count) : m_of(count) { std::iota(m_of.begin(), m_of.end(), size_t{0}); }
     size_t of(size_t node) {
         while (m_of[node] != node) node = m_of[node] = m_of[m_of[node]];
         return node;
@@ -55,7 +55,7 @@ DiffReport reportOf(const UnionGraph& graph) {
     out.rewired = static_cast<int>(std::count(rewired.begin(), rewired.end(), true));
     out.distance = out.added + out.removed + out.edited + out.rewired;
 
-    Together together(graph.nodes.size());
+    UnionFind together(graph.nodes.size());
     const auto differs = [&](size_t node) { return graph.nodes[node].change != Change::Kept || rewired[node]; };
     for (const UnionGraph::Edge& edge : graph.edges)
         if (differs(number.at(edge.from)) && differs(number.at(edge.to)))

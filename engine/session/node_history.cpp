@@ -9,17 +9,17 @@ namespace cutaway {
 namespace {
 
 /// A node's graph in a snapshot, and the node in it; null for what is not there.
-struct FoundNode {
+struct NodeInGraph {
     const Module* graph = nullptr;
     const Node* node = nullptr;
     std::string path;
 };
-FoundNode findIn(const Snapshot& module, NodeKey key) {
+NodeInGraph findIn(const Snapshot& module, NodeKey key) {
     auto found = findGraph(*module, key);
     return {found.module, found.module ? found.module->graph().find(found.id) : nullptr, std::move(found.path)};
 }
 
-NodeDetails::Life birth(const Step& step, const FoundNode& now, bool newGraph) {
+NodeDetails::Life birth(const Step& step, const NodeInGraph& now, bool newGraph) {
     NodeDetails::Life life;
     life.step = step.info.index;
     life.what = "created by " + step.info.name;
@@ -41,7 +41,7 @@ NodeDetails::Life birth(const Step& step, const FoundNode& now, bool newGraph) {
     return life;
 }
 
-NodeDetails::Life death(const Step& step, const FoundNode& was, const Module* after) {
+NodeDetails::Life death(const Step& step, const NodeInGraph& was, const Module* after) {
     NodeDetails::Life life;
     life.step = step.info.index;
     const std::string& path = was.path;
@@ -98,7 +98,7 @@ std::vector<NodeDetails::Life> historyOf(const CompileTrace& trace, NodeKey key)
             if (std::string side = sideOf(step, key); !side.empty())
                 lives.push_back({step.info.index, std::move(side), {}});
         if (step.before == step.after) continue;
-        const FoundNode was = findIn(step.before, key), now = findIn(step.after, key);
+        const NodeInGraph was = findIn(step.before, key), now = findIn(step.after, key);
         if (!was.node && now.node) lives.push_back(birth(step, now, was.graph == nullptr));
         else if (was.node && !now.node) lives.push_back(death(step, was, now.graph));
         else if (was.node && !sameButForInputs(*was.node, *now.node))

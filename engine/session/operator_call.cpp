@@ -163,23 +163,23 @@ std::string kindText(const Argument& argument) {
     return "...";
 }
 
-struct Given {
+struct BoundArgument {
     const Param* param = nullptr;
     const Argument* value = nullptr;
 };
 
 /// AOT-2 and 3.
-Result<void> checkKinds(const std::vector<Given>& given) {
+Result<void> checkKinds(const std::vector<BoundArgument>& given) {
     std::string all;
-    for (const Given& one : given) all += (all.empty() ? "" : ", ") + kindText(*one.value);
+    for (const BoundArgument& one : given) all += (all.empty() ? "" : ", ") + kindText(*one.value);
     all = "[" + all + "]";
     const auto isTaken = [](const Argument& value) {
         return value.node() || value.list() || value.get<bool>() || value.get<int64_t>() || value.get<double>() ||
                value.get<std::string>() || value.get<DType>() || value.get<Device>() || value.get<Layout>();
     };
-    for (const Given& one : given)
+    for (const BoundArgument& one : given)
         if (!isTaken(*one.value)) return unsupported("Unsupported input types: " + all);
-    for (const Given& one : given)
+    for (const BoundArgument& one : given)
         if (const auto* items = one.value->list())
             for (const Argument& item : *items)
                 if (!item.node())
@@ -198,7 +198,7 @@ TensorRecord tensorRecord(const TensorType& type, const Device& device) {
     return record;
 }
 
-InputRecord inputRecord(const Given& given, const Device& device, int64_t order) {
+InputRecord inputRecord(const BoundArgument& given, const Device& device, int64_t order) {
     const Argument& value = *given.value;
     InputRecord input;
     input.order = order;
@@ -314,7 +314,7 @@ Result<OperatorCall> operatorCall(const OperatorOptions& options) {
         if (node->isCall(op.name())) found = node;
     if (!found || found->args().size() != op.schema()->params.size())
         return invalidInput("the arguments are not the operator's", call.name.text());
-    std::vector<Given> given;
+    std::vector<BoundArgument> given;
     std::vector<int64_t> orders;
     for (size_t i = 0; i < found->args().size(); ++i) {
         const Param& param = op.schema()->params[i];

@@ -158,7 +158,7 @@ std::string argumentKind(const Argument& value) {
 }
 
 /// A parameter as the calls of a graph show it.
-struct SeenParameter {
+struct ObservedParameter {
     std::string name, kind;
     bool optional = false, left = false;  // None in some call; left out by some
     void see(const Argument& value) {
@@ -183,9 +183,9 @@ std::string resultKinds(const ValueType& type) {
 }
 
 std::string definitionStart(const Module& module, const Node& call, const std::vector<std::string>& names) {
-    std::vector<SeenParameter> parameters;
-    const auto find = [&](const std::string& name) -> SeenParameter* {
-        for (SeenParameter& one : parameters)
+    std::vector<ObservedParameter> parameters;
+    const auto find = [&](const std::string& name) -> ObservedParameter* {
+        for (ObservedParameter& one : parameters)
             if (one.name == name) return &one;
         return nullptr;
     };
@@ -215,7 +215,7 @@ std::string definitionStart(const Module& module, const Node& call, const std::v
     std::string name = call.op().name();
     if (const size_t dot = name.find('.'); dot != std::string::npos) name.replace(dot, 1, "::");
     std::string text = "operator " + name + "(", first;
-    for (const SeenParameter& one : parameters) {
+    for (const ObservedParameter& one : parameters) {
         text += (text.back() == '(' ? "" : ", ") + one.text();
         if (first.empty() && one.kind == "Tensor") first = one.name;
     }

@@ -53,8 +53,8 @@ class Origins {
         while (!open.empty()) {
             const NodeId next = open.back();
             open.pop_back();
-            const auto known = m_known.find(next);
-            if (known == m_known.end() || !seen.insert(next).second) continue;
+            const auto known = m_origins.find(next);
+            if (known == m_origins.end() || !seen.insert(next).second) continue;
             names.insert(known->second.ops.begin(), known->second.ops.end());
             open.insert(open.end(), known->second.from.begin(), known->second.from.end());
             if (known->second.from.empty()) *first = *known->second.ops.begin();
@@ -63,7 +63,7 @@ class Origins {
     }
 
   private:
-    struct Known {
+    struct NodeOrigin {
         std::set<std::string> ops;
         std::set<NodeId> from;
     };
@@ -71,14 +71,14 @@ class Origins {
         if (!m_seen.insert(&module).second) return;
         for (const Node& node : module.graph().nodes()) {
             if (node.kind() != NodeKind::Call) continue;
-            Known& known = m_known[node.id()];
+            NodeOrigin& known = m_origins[node.id()];
             known.ops.insert(std::string(node.op().baseName()));
             const auto& origin = node.provenance().origin;
             known.from.insert(origin.begin(), origin.end());
         }
     }
     std::set<const Module*> m_seen;
-    std::map<NodeId, Known> m_known;
+    std::map<NodeId, NodeOrigin> m_origins;
 };
 
 /// "native_layer_norm" and "layer_norm", "_softmax" and "softmax" are stages of one.

@@ -13,7 +13,7 @@ namespace cutaway {
 namespace {
 
 /// What the run was asked for, and lent.
-struct Asked {
+struct RunContext {
     CompileRequest request;
     CompileServices services;
     Snapshot forward = nullptr;  // of a training run, as its passes left it
@@ -33,7 +33,7 @@ std::vector<const Op*> startingOps(const Rule& rule) {
 }
 
 /// A rule that is switched off does not apply, whatever it finds.
-void noteDisabled(RuleExplanation& explanation, const Asked& run) {
+void noteDisabled(RuleExplanation& explanation, const RunContext& run) {
     const auto& off = run.request.disabledPasses;
     const std::string &pass = explanation.pass, &rule = explanation.rule;
     for (const std::string& name : {pass, rule, pass + "/" + rule}) {
@@ -52,7 +52,7 @@ Error noNode() {
 }
 
 /// Matches on a copy, because only the attempt shows whether the rule's function has something to build.
-Result<RuleExplanation> explainOn(const Module& module, const Asked& run, std::string_view pass, const Rule& rule,
+Result<RuleExplanation> explainOn(const Module& module, const RunContext& run, std::string_view pass, const Rule& rule,
                                   NodeKey key) {
     const PassContext context = withSizeHints(run.context(), module);
     Module copy(module);
@@ -100,7 +100,7 @@ struct Attempt {
     Step step;
     WatchedNode watched;
 };
-Attempt attempt(const Snapshot& module, std::string_view name, const Asked& run, WatchedNode watched,
+Attempt attempt(const Snapshot& module, std::string_view name, const RunContext& run, WatchedNode watched,
                 const CancelToken* cancel) {
     CompileRequest request = run.request;
     request.disabledPasses.clear();
@@ -136,7 +136,7 @@ void addRefusal(RuleExplanation& out, const CodeRule& rule, const Node& node, co
     }
 }
 
-RuleExplanation verdict(const CodeRule& rule, const Node& node, const Attempt& made, const Asked& run) {
+RuleExplanation verdict(const CodeRule& rule, const Node& node, const Attempt& made, const RunContext& run) {
     RuleExplanation out;
     out.pass = std::string(rule.pass);
     out.rule = std::string(rule.name);
@@ -159,7 +159,7 @@ RuleExplanation verdict(const CodeRule& rule, const Node& node, const Attempt& m
 }
 
 /// One rule of a pass that is written as a function.
-Result<RuleExplanation> explainCode(const Snapshot& module, const Asked& run, const CodeRule& rule, NodeKey key,
+Result<RuleExplanation> explainCode(const Snapshot& module, const RunContext& run, const CodeRule& rule, NodeKey key,
                                     const CancelToken* cancel) {
     const auto [graph, path, inside] = findGraph(*module, key);
     const Node* node = graph ? graph->graph().find(inside) : nullptr;
@@ -178,7 +178,7 @@ Result<RuleExplanation> explainCode(const Snapshot& module, const Asked& run, co
 }
 
 /// The rules of a pass that may start at the node, if it is written as a function; the pass runs once.
-std::vector<RuleExplanation> explainCodeOf(const Snapshot& module, const Asked& run, std::string_view pass,
+std::vector<RuleExplanation> explainCodeOf(const Snapshot& module, const RunContext& run, std::string_view pass,
                                            const Node& node, const std::string& path, const CancelToken* cancel) {
     std::vector<RuleExplanation> out;
     std::optional<Attempt> made;
@@ -205,10 +205,10 @@ std::shared_ptr<const UserPasses> ownAt(const Session::State& state, const Place
     return run && *run ? (*run)->trace.own : nullptr;
 }
 
-Result<Asked> askedAt(const Session::State& state, const Place& place) {
-    if (place.step < 0 && state.runCount() == 0) return Asked{};
+Result<RunContext> askedAt(const Session::State& state, const Place& place) {
+    if (place.step < 0 && state.runCount() == 0) return RunContext{};
     CT_TRY(const Session::State::Run* run, state.run(place.run));
-    return Asked{run->trace.request, run->trace.services, run->trace.resultOf("forward")};
+    return RunContext{run->trace.request, run->trace.services, run->trace.resultOf("forward")};
 }
 
 /// The pass that runs on the graph at `place` next, or is running on it; empty behind the last step.
@@ -344,7 +344,7 @@ Result<std::vector<RuleUse>> Session::ruleUses(RunId id, int step) const {
 Result<RuleExplanation> Session::explain(const Place& place, const std::string& name, NodeKey node,
                                          const Progress& progress) {
     return guarded([&]() -> Result<RuleExplanation> {
-        CT_TRY(const Asked run, askedAt(*m_state, place));
+        CT_TRY(const RunContext run, askedAt(*m_state, place));
         const auto own = ownAt(*m_state, place);
         const auto tables = tablesWith(own.get());
         CT_TRY(const NamedRule rule, findRule(tables, name));
@@ -357,7 +357,7 @@ Result<RuleExplanation> Session::explain(const Place& place, const std::string& 
 Result<std::vector<RuleExplanation>> Session::explainAll(const Place& place, NodeKey key, const std::string& pass,
                                                          const Progress& progress) {
     return guarded([&]() -> Result<std::vector<RuleExplanation>> {
-        CT_TRY(const Asked run, askedAt(*m_state, place));
+        CT_TRY(const RunContext run, askedAt(*m_state, place));
         CT_TRY(const Snapshot module, m_state->snapshot(place, progress.cancel.get()));
         const auto [graph, path, inside] = findGraph(*module, key);
         const Node* node = graph ? graph->graph().find(inside) : nullptr;
@@ -384,7 +384,7 @@ Result<std::vector<RuleExplanation>> Session::explainAll(const Place& place, Nod
 Result<RuleExplanation> Session::explainText(const Place& place, const std::string& ruleText, NodeKey node,
                                              const Progress& progress) {
     return guarded([&]() -> Result<RuleExplanation> {
-        CT_TRY(const Asked run, askedAt(*m_state, place));
+        CT_TRY(const RunContext run, askedAt(*m_state, place));
         CT_TRY(const auto loaded, loadUserRule(ruleText));
         const auto tables = loaded->tables();
         const size_t count = tables.empty() ? 0 : tables[0].rules.size();

@@ -92,12 +92,12 @@ struct JobQueue::State {
 namespace {
 
 /// States of all queues, so that a program can wait for them.
-struct KnownQueues {
+struct QueueRegistry {
     std::mutex mutex;
     std::vector<std::weak_ptr<void>> states;
 };
-KnownQueues& knownQueues() {
-    static KnownQueues one;
+QueueRegistry& queueRegistry() {
+    static QueueRegistry one;
     return one;
 }
 
@@ -105,7 +105,7 @@ KnownQueues& knownQueues() {
 
 JobQueue::JobQueue() : m_state(std::make_shared<State>()) {
     m_state->begin(m_state);
-    KnownQueues& known = knownQueues();
+    QueueRegistry& known = queueRegistry();
     const std::lock_guard lock(known.mutex);
     std::erase_if(known.states, [](const auto& state) { return state.expired(); });
     known.states.push_back(m_state);
@@ -166,7 +166,7 @@ bool endAllJobs(std::chrono::milliseconds patience) {
     constexpr std::chrono::milliseconds kBreath{2};
     std::vector<std::shared_ptr<JobQueue::State>> states;
     {
-        KnownQueues& known = knownQueues();
+        QueueRegistry& known = queueRegistry();
         const std::lock_guard lock(known.mutex);
         for (const auto& state : known.states)
             if (auto there = std::static_pointer_cast<JobQueue::State>(state.lock()))

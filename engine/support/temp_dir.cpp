@@ -31,9 +31,9 @@ bool removeFolder(const std::filesystem::path& path) {
 
 /// What is there now, with the open descriptor that holds its lock; removed at exit if owned by objects of static
 /// lifetime.
-class Living {
+class TempDirRegistry {
   public:
-    ~Living() {
+    ~TempDirRegistry() {
         while (!m_locks.empty()) remove(m_locks.begin()->first);
     }
     void add(const std::filesystem::path& path, int lock) {
@@ -57,8 +57,8 @@ class Living {
     std::mutex m_mutex;
     std::map<std::filesystem::path, int> m_locks;
 };
-Living& living() {
-    static Living folders;
+TempDirRegistry& living() {
+    static TempDirRegistry folders;
     return folders;
 }
 

@@ -130,13 +130,13 @@ class Trial {
     }
 
     /// A graph, and what it computes.
-    struct Ran {
+    struct EvaluatedGraph {
         Snapshot graph;
         std::vector<Tensor> inputs, outputs;
     };
-    Result<Ran> ran(Snapshot graph, FaultSide side) {
+    Result<EvaluatedGraph> ran(Snapshot graph, FaultSide side) {
         const FaultSideScope scope(side);
-        Ran out{std::move(graph), {}, {}};
+        EvaluatedGraph out{std::move(graph), {}, {}};
         CT_TRY(CalledGraph called, calledFor(out.graph, m_session.state(), {}));
         out.inputs = std::move(called.user);
         CT_TRY(out.outputs, interpreted(*called.graph, out.inputs));
@@ -148,9 +148,9 @@ class Trial {
         // Overwrites the last pass's name: from here on a process that ends, ends while a graph runs.
         m_board.at("start of the run");
         // One after the other: the libraries' kernels use all cores by themselves.
-        CT_TRY(const std::vector<Ran> before, beforePasses(trace));
-        CT_TRY(const Ran last, afterPasses(run));
-        const Ran &opened = before.front(), &middle = before.back();
+        CT_TRY(const std::vector<EvaluatedGraph> before, beforePasses(trace));
+        CT_TRY(const EvaluatedGraph last, afterPasses(run));
+        const EvaluatedGraph &opened = before.front(), &middle = before.back();
         if (m_check.looks == Looks::NonFinite) return lookForNonFinite(trace, opened, middle, last);
         if (m_check.looks == Looks::Runs) return good("runs");
         // Differentiating adds results; those that both graphs have are compared first.
@@ -217,7 +217,8 @@ class Trial {
 
     /// The pass between `right` and `wrong` that changes the results, "stage/pass". Empty if nobody asked (namesPass)
     /// or no pass changes them, because compiled code does.
-    std::string guilty(const CompileTrace& trace, int first, int end, const Ran& right, const Ran& wrong) {
+    std::string guilty(const CompileTrace& trace, int first, int end, const EvaluatedGraph& right,
+                       const EvaluatedGraph& wrong) {
         if (!m_check.namesPass) return {};
         // What was run already is not run again, unless a fault is asked for that acts on one side only.
         std::vector<std::pair<Hash128, bool>> known;
@@ -237,13 +238,13 @@ class Trial {
         m_near = callsChangedBy(trace, *step);
         return passOf(trace.steps[static_cast<size_t>(*step)]);
     }
-    std::string guiltyBehind(const CompileTrace& trace, const Ran& middle, const Ran& last) {
+    std::string guiltyBehind(const CompileTrace& trace, const EvaluatedGraph& middle, const EvaluatedGraph& last) {
         return guilty(trace, firstComparable(trace), static_cast<int>(trace.steps.size()), middle, last);
     }
 
     /// The graph as it was given, and the first one behind passes that add results or take inputs away, if any.
-    Result<std::vector<Ran>> beforePasses(const CompileTrace& trace) {
-        std::vector<Ran> out;
+    Result<std::vector<EvaluatedGraph>> beforePasses(const CompileTrace& trace) {
+        std::vector<EvaluatedGraph> out;
         // Differentiating adds results, which only the graphs behind it have; freezing takes inputs away.
         const int first = firstComparable(trace);
         const bool changes = first > 0 && first < static_cast<int>(trace.steps.size());
@@ -252,20 +253,20 @@ class Trial {
         const bool behind = changes && m_check.looks == Looks::Numbers && !m_check.pass.empty() &&
                             std::none_of(trace.steps.begin(), trace.steps.begin() + first, isIt);
         if (!behind) {
-            CT_TRY(Ran opened, ran(trace.input, FaultSide::Before));
+            CT_TRY(EvaluatedGraph opened, ran(trace.input, FaultSide::Before));
             out.push_back(std::move(opened));
         }
         if (changes) {
-            CT_TRY(Ran middle, ran(trace.steps[static_cast<size_t>(first)].before, FaultSide::Before));
+            CT_TRY(EvaluatedGraph middle, ran(trace.steps[static_cast<size_t>(first)].before, FaultSide::Before));
             out.push_back(std::move(middle));
         }
         return out;
     }
 
-    Result<Ran> afterPasses(Session::State::Run& run) {
+    Result<EvaluatedGraph> afterPasses(Session::State::Run& run) {
         CT_TRY(const Snapshot after, finalGraph(run.trace));
         if (m_check.backend == Backend::Reference) return ran(after, FaultSide::After);
-        Ran out{after, {}, {}};
+        EvaluatedGraph out{after, {}, {}};
         CT_TRY(CalledGraph called, calledFor(after, m_session.state(), {}));
         out.inputs = std::move(called.user);
         CT_TRY(out.outputs, compiled(run, called.graph == after ? nullptr : called.graph, out.inputs));
@@ -284,7 +285,8 @@ class Trial {
         return execution.outputs;
     }
 
-    TrialOutcome lookForNonFinite(const CompileTrace& trace, const Ran& opened, const Ran& middle, const Ran& last) {
+    TrialOutcome lookForNonFinite(const CompileTrace& trace, const EvaluatedGraph& opened, const EvaluatedGraph& middle,
+                                  const EvaluatedGraph& last) {
         const auto count = [](const std::vector<Tensor>& tensors) {
             int64_t all = 0;
             for (const Tensor& tensor : tensors) all += nonFiniteCount(tensor);

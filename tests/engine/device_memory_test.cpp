@@ -14,7 +14,7 @@ namespace cutaway::testing {
 namespace {
 
 /// Memory of this process that passes for another's: whoever reads it but by copies is found.
-class StandIn final : public DeviceMemory {
+class FakeDeviceMemory final : public DeviceMemory {
   public:
     int copies = 0;  // to the host
 
@@ -128,7 +128,7 @@ class DeviceMemoryTest : public QObject {
         QVERIFY2(inputs.has_value(), inputs ? "" : inputs.error().text().c_str());
         const auto wanted = interpretedKernels(Interpreted::Kernels, kCpuTarget).run(module, *inputs);
         QVERIFY2(wanted.has_value(), wanted ? "" : wanted.error().text().c_str());
-        const auto device = std::make_shared<StandIn>();
+        const auto device = std::make_shared<FakeDeviceMemory>();
         const auto got = interpretedKernels(Interpreted::Kernels, kCpuTarget, 0, device).run(module, *inputs);
         QVERIFY2(got.has_value(), got ? "" : got.error().text().c_str());
         QCOMPARE(got->size(), size_t{2});

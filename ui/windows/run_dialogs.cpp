@@ -43,11 +43,11 @@ QString tensorsBeside(const QString& model, const QString& what) {
 
 namespace {
 
-struct KnownTensors {
+struct TensorFiles {
     QString inputs, expected;
 };
 /// What the model was executed with last, else what lies beside it.
-KnownTensors knownTensors(const QString& model) {
+TensorFiles tensorFiles(const QString& model) {
     if (model.isEmpty()) return {};
     const QSettings settings;
     if (settings.value(QStringLiteral("execute/model")).toString() == model)
@@ -61,7 +61,7 @@ KnownTensors knownTensors(const QString& model) {
 RunOptions timingOptions(Target target, const QString& model) {
     constexpr int kRepeats = 100;
     constexpr double kBudgetSeconds = 3, kMostSeconds = 3600;  // the latter for a single run; it can be stopped
-    const KnownTensors known = knownTensors(model);
+    const TensorFiles known = tensorFiles(model);
     RunOptions options;
     options.backend = compiledBackend(target);
     options.repeat = kRepeats;
@@ -119,7 +119,7 @@ ExecuteDialog::ExecuteDialog(const QString& model, const QString& notCompiled, b
     m_backend->setCurrentIndex(std::max(0, m_backend->findData(settings.value(QStringLiteral("execute/backend")))));
     m_repeat->setValue(settings.value(QStringLiteral("execute/repeat"), 1).toInt());
     m_timeout->setValue(settings.value(QStringLiteral("execute/timeout"), 60).toInt());
-    const KnownTensors known = knownTensors(model);
+    const TensorFiles known = tensorFiles(model);
     m_inputs->setText(known.inputs);
     m_expect->setText(known.expected);
     resize(620, sizeHint().height());
@@ -171,7 +171,7 @@ BisectDialog::BisectDialog(const QString& model, QWidget* parent)
     : QDialog(parent),
       m_check(new QComboBox),
       m_tolerance(new QLineEdit(QStringLiteral("1e-4"))),
-      m_inputs(new QLineEdit(knownTensors(model).inputs)),
+      m_inputs(new QLineEdit(tensorFiles(model).inputs)),
       m_command(new QLineEdit) {
     setWindowTitle(tr("Find the rewrite that broke the graph"));
     m_check->addItems({tr("its numbers differ from those of the graph as opened"),

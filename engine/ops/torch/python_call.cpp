@@ -169,9 +169,9 @@ Argument PythonCall::constant(const Argument& data, std::optional<DType> wanted)
     const DType dtype = wanted.value_or(found.value_or(DType::F32));
     Graph& graph = m_builder->graph();
     if (m_module == nullptr) {
-        Node& standIn =
+        Node& constant =
             graph.placeholder("constant", TensorType::contiguous(dtype, toSymDims(sizes)), m_builder->before());
-        return Argument(&standIn);
+        return Argument(&constant);
     }
     Tensor tensor = Tensor::empty(dtype, sizes);
     storeElements(dtype, tensor.data(), 1, static_cast<int64_t>(values.size()), values.data());

@@ -5,7 +5,7 @@
 namespace cutaway::torchcalls {
 namespace {
 
-struct Taken {
+struct SplitIndex {
     Argument view;                  // of numbers, slices and None
     std::vector<Argument> indices;  // per dim of `view`: a tensor or None; empty if none
 };
@@ -51,8 +51,8 @@ std::vector<Argument> itemsOf(const Argument& index) {
     return tuple ? list->items : std::vector<Argument>{index};
 }
 
-Taken take(PythonCall& c, const Argument& self, const Argument& index) {
-    Taken out{self, {}};
+SplitIndex take(PythonCall& c, const Argument& self, const Argument& index) {
+    SplitIndex out{self, {}};
     const TensorType* type = tensorOf(self);
     if (type == nullptr) {
         c.fail("the type of what is indexed is not known", {"annotate it in the text: x: \"f32[2, 3]\" = ..."});
@@ -99,7 +99,7 @@ Taken take(PythonCall& c, const Argument& self, const Argument& index) {
 }  // namespace
 
 Argument subscript(PythonCall& c, const Argument& self, const Argument& index) {
-    Taken taken = take(c, self, index);
+    SplitIndex taken = take(c, self, index);
     if (c.failed()) return {};
     if (!taken.indices.empty()) return c.aten("index", {taken.view, Argument(std::move(taken.indices))});
     // Python gives a new tensor object over the same memory.
@@ -110,7 +110,7 @@ Argument subscript(PythonCall& c, const Argument& self, const Argument& index) {
 }
 
 Argument assignSubscript(PythonCall& c, const Argument& self, const Argument& index, const Argument& given) {
-    Taken taken = take(c, self, index);
+    SplitIndex taken = take(c, self, index);
     if (c.failed()) return {};
     const DType dtype = tensorOf(self)->dtype;
     if (!taken.indices.empty()) {

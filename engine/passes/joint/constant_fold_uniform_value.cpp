@@ -40,9 +40,9 @@ bool multipliesByZero(const Node& node) {
 bool isWhole(DType dtype) { return isIntegral(dtype, true); }
 
 /// Operands of one call as stand-ins, for evaluating the call on them.
-class StandIns : public ValueSource {
+class UniformOperands : public ValueSource {
   public:
-    explicit StandIns(const Graph& graph) : m_values(graph.idLimit()), m_source(graph.idLimit(), NodeId::None) {}
+    explicit UniformOperands(const Graph& graph) : m_values(graph.idLimit()), m_source(graph.idLimit(), NodeId::None) {}
 
     const TensorList& valueOf(const Node& node) const override { return m_values[index(node.id())]; }
     const Tensor* find(const Node& node) const {
@@ -82,7 +82,7 @@ class UniformFolding {
                 no("a tensor of the module is a constant as it is");
                 auto found = m_module.tensors.find(node.target());
                 if (found != m_module.tensors.end() && found->second.numel() == 1)
-                    m_known.set(node, standIn(found->second), node.id());
+                    m_known.set(node, uniformSample(found->second), node.id());
                 continue;
             }
             if (!mayBeUniform(node, no)) continue;
@@ -123,7 +123,7 @@ class UniformFolding {
         return !node.is(Tag::Random) || no("it draws random numbers");
     }
 
-    static Tensor standIn(const Tensor& value) {
+    static Tensor uniformSample(const Tensor& value) {
         return value.rank() == 0 ? value : value.view({1}, {1}, value.offset());
     }
 
@@ -195,7 +195,7 @@ class UniformFolding {
             no("it cannot be computed on single numbers");
             return std::nullopt;
         }
-        StandIns values(scratch);
+        UniformOperands values(scratch);
         for (const Node* input : node.inputs()) values.set(*twins.at(input->id()), *m_known.find(*input), input->id());
         EvalResult result = evaluateCall(node.op(), args, *type, values);
         if (!result.ok() || result.tensors().size() != 1 || result.tensors()[0].numel() != 1) {
@@ -475,7 +475,7 @@ class UniformFolding {
     Module& m_module;
     Graph& m_graph;
     Rewriter& m_rewriter;
-    StandIns m_known;
+    UniformOperands m_known;
     std::optional<std::map<std::string, Node*>> m_sizeNodes;  // by expression; made when first asked for
     std::set<NodeId> m_folded, m_zeroProducts, m_zeros, m_negativeZeros, m_ones;
 };

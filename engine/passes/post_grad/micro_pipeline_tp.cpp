@@ -392,7 +392,7 @@ std::set<NodeId> hiddenCollectives(const Graph& graph) {
     return hidden;
 }
 
-template <class Found, class Find, class Fuse>
+template <class Match, class Find, class Fuse>
 Result<bool> fuseProducts(Graph& graph, Rewriter& rewriter, const std::set<NodeId>& hidden, std::string_view op,
                           std::string_view rule, std::string_view why, Find find, Fuse fuse) {
     std::vector<NodeId> calls;
@@ -407,7 +407,7 @@ Result<bool> fuseProducts(Graph& graph, Rewriter& rewriter, const std::set<NodeI
             no("it can run beside a product that does not need it");
             continue;
         }
-        std::optional<Found> found = find(*node, no);
+        std::optional<Match> found = find(*node, no);
         if (!found || !isFusible(*found, no)) continue;
         const Go go = rewriter.begin(rule, *node, why);
         if (go == Go::Stop) return changed;

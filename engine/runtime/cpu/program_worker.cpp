@@ -213,13 +213,13 @@ Result<ProgramWorker::Reply> ProgramWorker::askLoaded(size_t function, const std
 namespace {
 
 /// The program that a process holds, and the contexts that it has run.
-struct Held {
+struct ActiveProgram {
     std::shared_ptr<LoadedProgram> program;
     bool apart = false;
     std::map<size_t, std::unique_ptr<HostContext>> contexts;  // by function
 };
-std::optional<Held>& held() {
-    static std::optional<Held> latest;  // of the latest request that loaded one
+std::optional<ActiveProgram>& activeProgram() {
+    static std::optional<ActiveProgram> latest;  // of the latest request that loaded one
     return latest;
 }
 
@@ -263,22 +263,22 @@ Result<void> upload(DeviceMemory& device, std::vector<Tensor>& constants, std::v
 }  // namespace
 
 Result<Message> answerUnload() {
-    held().reset();
+    activeProgram().reset();
     return Message{};
 }
 
-bool idlesOnDevice() { return !held() && cudaIsOpen(); }
+bool idlesOnDevice() { return !activeProgram() && cudaIsOpen(); }
 
-bool deviceIsBroken() { return held() && held()->program->device().isBroken(); }
+bool deviceIsBroken() { return activeProgram() && activeProgram()->program->device().isBroken(); }
 
 Result<Message> answerLoad(Message& request, const SharedMemory& memory) {
-    held().reset();
+    activeProgram().reset();
     ByteReader in(request.text);
     const auto function = static_cast<size_t>(in.pod<uint64_t>());
     ProgramOptions options;
     options.threads = in.pod<int>();
     options.splitSmall = in.pod<bool>();
-    Held made;
+    ActiveProgram made;
     made.apart = in.pod<bool>();
     const bool keepAll = in.pod<bool>();
     CT_TRY(HostProgram program, deserializeHost(in.text()));
@@ -320,7 +320,7 @@ Result<Message> answerLoad(Message& request, const SharedMemory& memory) {
                                                    std::move(weights), options, std::move(device));
     if (forget && !keepAll && !onGpu) made.program->forgetPacked(forget);
     for (const size_t f : known) CT_TRY_VOID(made.program->prepare(f, 0, {}, nullptr));
-    held() = std::move(made);
+    activeProgram() = std::move(made);
     forgetCode();  // of what loads
     return Message{};
 }
@@ -331,7 +331,7 @@ Result<Message> answerCompiled(Message& request, StatusPage& board) {
     const bool cold = in.pod<bool>();
     const double budget = in.pod<double>();
     const auto function = static_cast<size_t>(in.pod<uint64_t>());
-    std::optional<Held>& known = held();
+    std::optional<ActiveProgram>& known = activeProgram();
     if (!known || function >= known->program->program().functions.size())
         return invalidInput("the worker has no program");
     // Of a forward and its backward one runs at a time: the memory of the other one is free for it, but for what it is

@@ -74,17 +74,17 @@ void check(int status, const char* call) {
 }
 
 /// The process's handle.
-struct Opened {
+struct LtHandle {
     const cuda::CublasLt* lt = nullptr;
     void* handle = nullptr;
 };
-const Opened& opened() {
-    static const Opened known = [] {
+const LtHandle& opened() {
+    static const LtHandle known = [] {
         auto memory = cuda::Memory::ofProcess();
         if (!memory) throw LibraryRefusal(memory.error().message);
         auto lt = (*memory)->products();
         if (!lt) throw LibraryRefusal(lt.error().message);
-        Opened made{*lt, nullptr};
+        LtHandle made{*lt, nullptr};
         check(made.lt->create(&made.handle), "cublasLtCreate");
         return made;
     }();
@@ -92,7 +92,7 @@ const Opened& opened() {
 }
 
 /// An operand as cuBLASLt walks it: column-major, as it is or turned.
-struct Seen {
+struct OperandLayout {
     void* layout = nullptr;
     bool turned = false;
 };
@@ -129,7 +129,7 @@ class ProductPlan final : public LibraryPlan {
         }
         if (m_bias && m_biasByRow == turned) throw LibraryRefusal("it adds one number for each column");
         if (m_empty) return;
-        const Opened& own = opened();
+        const LtHandle& own = opened();
         check(own.lt->matmulDescCreate(&m_product, m_types.compute, m_types.scale), "cublasLtMatmulDescCreate");
         m_left = seen(a, kTransA);
         m_right = seen(b, kTransB);
@@ -149,7 +149,7 @@ class ProductPlan final : public LibraryPlan {
 
     void run(const LibraryRun& given) const override {
         if (m_empty) return;
-        const Opened& own = opened();
+        const LtHandle& own = opened();
         const auto at = [&](int operand) { return given.operands[operand].data; };
         void* const out = given.results[0].data;
         const void* const added = m_c ? at(*m_c) : out;
@@ -195,7 +195,7 @@ class ProductPlan final : public LibraryPlan {
         }
         return made;
     }
-    Seen seen(const Matrix& matrix, int attribute) {
+    OperandLayout seen(const Matrix& matrix, int attribute) {
         if (const auto lead = matrix.lead()) return {layout(matrix, lead, m_types.data), false};
         const Matrix turned = matrix.turned();
         const auto lead = turned.lead();
@@ -243,7 +243,7 @@ class ProductPlan final : public LibraryPlan {
             alignments[i] = static_cast<uint32_t>(std::min<uintptr_t>(at & (~at + 1), kBestAlignment));
         }
         if (const auto known = m_algorithms.find(alignments); known != m_algorithms.end()) return known->second;
-        const Opened& own = opened();
+        const LtHandle& own = opened();
         void* preference = nullptr;
         check(own.lt->matmulPreferenceCreate(&preference), "cublasLtMatmulPreferenceCreate");
         const uint64_t workspace = kWorkspace;
@@ -272,7 +272,7 @@ class ProductPlan final : public LibraryPlan {
     std::optional<int> m_c, m_bias;
     bool m_biasByRow = false, m_empty = false;
     void *m_product = nullptr, *m_out = nullptr, *m_added = nullptr;
-    Seen m_left, m_right;
+    OperandLayout m_left, m_right;
     std::vector<void*> m_layouts;
     mutable std::mutex m_mutex;
     mutable std::map<std::array<uint32_t, 4>, cuda::MatmulAlgo> m_algorithms;  // by alignments

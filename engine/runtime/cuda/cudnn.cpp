@@ -238,7 +238,7 @@ class ConvolutionPlan final : public LibraryPlan {
         for (const Pass* each : {&m_forward, &m_byInput, &m_byWeight})
             m_workspace = std::max(m_workspace, static_cast<int64_t>(each->workspace));
         room.take<std::byte>(m_workspace);
-        for (Taken* each : {&m_x, &m_y, &m_w, &m_inputGradient, &m_weightGradient}) {
+        for (PreparedTensor* each : {&m_x, &m_y, &m_w, &m_inputGradient, &m_weightGradient}) {
             if (!each->isCopied) continue;
             const int64_t bytes = each->wanted.elements() * ct::bytesOf(each->wanted.dtype);
             if (each->isPacked) needs.packed = bytes;
@@ -247,7 +247,7 @@ class ConvolutionPlan final : public LibraryPlan {
         needs.scratch = room.bytes();
     }
     /// A tensor as the library is given it: where it lies, or copied.
-    struct Taken {
+    struct PreparedTensor {
         Descriptor layout = nullptr;
         bool isCopied = false, isPacked = false;
         cuda::DeviceTensor lies, wanted;
@@ -267,8 +267,8 @@ class ConvolutionPlan final : public LibraryPlan {
         return true;
     }
     static bool isLast(const CtTensor& tensor) { return lies(tensor, lastStrides(sizesOf(tensor))); }
-    Taken taken(const CtTensor& given, bool isFilter = false) {
-        Taken made;
+    PreparedTensor taken(const CtTensor& given, bool isFilter = false) {
+        PreparedTensor made;
         const Dims sizes = sizesOf(given), last = lastStrides(sizes);
         CtTensor as = given;
         if (m_last && !lies(given, last)) {
@@ -280,16 +280,16 @@ class ConvolutionPlan final : public LibraryPlan {
         made.layout = isFilter ? filter(as) : tensor(as);
         return made;
     }
-    std::byte* copyOf(const Taken& taken, const LibraryRun& given) const { return given.scratch + taken.at; }
-    const void* read(const Taken& taken, const void* place, const LibraryRun& given) const {
+    std::byte* copyOf(const PreparedTensor& taken, const LibraryRun& given) const { return given.scratch + taken.at; }
+    const void* read(const PreparedTensor& taken, const void* place, const LibraryRun& given) const {
         if (!taken.isCopied) return place;
         cuda::copyElements(taken.lies.at(place), taken.wanted.at(copyOf(taken, given)), given);
         return copyOf(taken, given);
     }
-    void* written(const Taken& taken, void* place, const LibraryRun& given) const {
+    void* written(const PreparedTensor& taken, void* place, const LibraryRun& given) const {
         return taken.isCopied ? copyOf(taken, given) : place;
     }
-    void finish(const Taken& taken, void* place, const LibraryRun& given) const {
+    void finish(const PreparedTensor& taken, void* place, const LibraryRun& given) const {
         if (taken.isCopied) cuda::copyElements(taken.wanted.at(copyOf(taken, given)), taken.lies.at(place), given);
     }
     void release() {
@@ -411,7 +411,7 @@ class ConvolutionPlan final : public LibraryPlan {
     size_t m_rank = 0;
     DType m_dtype = DType::F32;
     bool m_last = false, m_rounds = false;
-    Taken m_x, m_y, m_w, m_inputGradient, m_weightGradient;
+    PreparedTensor m_x, m_y, m_w, m_inputGradient, m_weightGradient;
     int64_t m_workspace = 0;
     Descriptor m_biasLayout = nullptr, m_convolution = nullptr;
     std::vector<Descriptor> m_tensors, m_filters;
