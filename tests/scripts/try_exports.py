@@ -4,7 +4,7 @@
     try_exports.py export FOLDER [--only TEXT...]       needs PyTorch and safetensors
     try_exports.py check FOLDER CUTAWAY_CLI [--only TEXT...] [--tries TRY...] [--json FILE]
 
-The cases stand in export_cases.py, export_programs.py and export_kinds.py. `export` writes a folder for each: model.pt2, inputs and what eager
+The cases stand in export_cases.py, export_programs.py, export_kinds.py and export_arguments.py. `export` writes a folder for each: model.pt2, inputs and what eager
 gives for them, gradients where the case has some. `check` needs only the folders; `runnable` among its tries needs PyTorch.
 A program that torch.export itself refuses counts as not tried. Status 1 where a try failed.
 """
@@ -123,10 +123,11 @@ def export_case(case, folder):
 
 def export(arguments):
     import torch
+    import export_arguments  # these three add their own to the list
     import export_cases
-    import export_kinds  # these two add their own to the list
+    import export_kinds
     import export_programs
-    assert export_kinds and export_programs
+    assert export_arguments and export_kinds and export_programs
     warnings.filterwarnings("ignore")
     logging.disable(logging.CRITICAL)
     torch.set_num_threads(1)
