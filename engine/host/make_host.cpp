@@ -279,6 +279,8 @@ class Maker {
         if (!step.library.empty())
             for (const Param& param : node.op().schema()->params) step.params.push_back(param.name);
         const bool rounds = call.library != nullptr && roundsToTf32(*call.library, node, *m_scheduled->target);
+        const bool measures = row != nullptr && &row->library == &kCublasLt && m_scheduled->target->measuresProducts;
+        if (measures) step.params.emplace_back(kMeasure);
         if (rounds) step.params.emplace_back(kAllowTf32);
         step.node = node.name();
         step.type = node.type();
@@ -307,7 +309,8 @@ class Maker {
             }));
         }
         if (error) return std::move(*error);
-        if (rounds) step.args.emplace_back(true);
+        for (const bool flag : {measures, rounds})
+            if (flag) step.args.emplace_back(true);
         const size_t results = node.type().tuple() ? node.type().tuple()->size() : 1;
         for (size_t r = 0; r < results; ++r) {
             auto found = m_number.find({&node, r});

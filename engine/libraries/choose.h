@@ -63,6 +63,8 @@ const LibraryRow* finderOf(std::string_view op, const TargetInfo& target);
 bool roundsToTf32(const LibraryRow& row, const Node& call, const TargetInfo& target);
 /// What a library's call is told behind the operator's own arguments where it does.
 constexpr std::string_view kAllowTf32 = "allow_tf32";
+/// What a call of cuBLASLt is told where it is to time its candidates (TargetInfo::measuresProducts).
+constexpr std::string_view kMeasure = "measure_candidates";
 
 /// What computes the call, as users read it: "mm (oneDNN)", "convolution (cuDNN, TF32)", "portable:
 /// aten.cumsum.default".

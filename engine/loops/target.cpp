@@ -41,6 +41,7 @@ constinit const TargetInfo kCpuTarget{
     .fusion =
         {.operations = 4000, .buffers = 48, .unrollJamOperations = 256, .parts = 4, .freeCost = 24, .cheapCost = 4},
     .tf32 = Tf32::None,
+    .measuresProducts = false,
 };
 
 constinit const TargetInfo kH100Target{
@@ -81,6 +82,7 @@ constinit const TargetInfo kH100Target{
                .freeCost = 24,
                .cheapCost = 4},
     .tf32 = Tf32::None,
+    .measuresProducts = false,
 };
 
 bool TargetInfo::hasFunction(std::string_view function) const {
@@ -103,7 +105,7 @@ void TargetInfo::addTo(Hasher& hasher) const {
     hasher.add(adjacentCost).add(sameCost).add(stridedCost).add(gatheredCost);
     hasher.add(static_cast<uint64_t>(operations)).add(static_cast<uint64_t>(buffers)).add(unrollJamOperations);
     hasher.add(static_cast<uint64_t>(parts)).add(freeCost).add(cheapCost);
-    hasher.add(static_cast<int>(tf32));
+    hasher.add(static_cast<int>(tf32)).add(measuresProducts);
 }
 
 bool TargetInfo::operator==(const TargetInfo& other) const {

@@ -68,7 +68,8 @@ struct TargetInfo {
     std::span<const std::string_view> missing;
     LoopTarget loops;
     FusionLimits fusion;
-    Tf32 tf32;  // which calls its libraries may round
+    Tf32 tf32;              // which calls its libraries may round
+    bool measuresProducts;  // cuBLASLt times its candidates before the first run and keeps the fastest (max_autotune)
 
     bool hasFunction(std::string_view function) const;
     /// Over all of it.

@@ -19,15 +19,19 @@ void add(Hasher& hasher, const SymInt& size) {
 Schedule::Schedule(const TargetInfo& machine) : target(machine), memo(std::make_shared<LoweringMemo>()) {}
 
 const TargetInfo& targetOf(const CompileRequest& request) {
-    const auto rounding = [](Tf32 tf32) {
+    const auto gpu = [](Tf32 tf32, bool measures) {
         TargetInfo target = kH100Target;
         target.tf32 = tf32;
+        target.measuresProducts = measures;
         return target;
     };
-    static const TargetInfo kGpus[] = {rounding(Tf32::None), rounding(Tf32::Conv), rounding(Tf32::All)};
+    static const TargetInfo kGpus[][2] = {{gpu(Tf32::None, false), gpu(Tf32::None, true)},
+                                          {gpu(Tf32::Conv, false), gpu(Tf32::Conv, true)},
+                                          {gpu(Tf32::All, false), gpu(Tf32::All, true)}};
     switch (request.target) {
         case Target::Cpu: return kCpuTarget;
-        case Target::Cuda: return kGpus[static_cast<size_t>(request.tf32)];
+        case Target::Cuda:
+            return kGpus[static_cast<size_t>(request.tf32)][request.enabled("max_autotune") != nullptr ? 1 : 0];
     }
     CT_CHECK(false, "each target has a row");
 }

@@ -172,7 +172,8 @@ std::optional<RunId> readEntry(Session::State& state, GraphCache& cache, const C
     std::error_code none;
     if (!fs::exists(folder, none)) return std::nullopt;
     const auto seal = openSealed(folder);
-    auto kept = seal ? guarded([&] { return readKept(folder, *state.input); }) : Result<KeptGraph>(seal.error());
+    auto kept = seal ? guarded([&] { return readKept(folder, *state.input, services.cacheFile); })
+                     : Result<KeptGraph>(seal.error());
     if (!kept) {
         use.remarks.push_back("an entry is compiled anew: " + kept.error().text());
         return std::nullopt;

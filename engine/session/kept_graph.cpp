@@ -222,7 +222,7 @@ Result<void> writeKept(const std::string& folder, const Module& opened, const Mo
     return writeFile(folder + "/" + kProgramFile, out.bytes);
 }
 
-Result<KeptGraph> readKept(const std::string& folder, const Module& opened) {
+Result<KeptGraph> readKept(const std::string& folder, const Module& opened, const std::string& store) {
     const auto wrong = [&](const char* file) { return invalidInput("the entry cannot be read", folder + "/" + file); };
     CT_TRY(const std::string bytes, readFile(folder + "/" + kGraphFile));
     ByteReader all(bytes);
@@ -239,6 +239,7 @@ Result<KeptGraph> readKept(const std::string& folder, const Module& opened) {
     CT_TRY(const std::string program, readFile(folder + "/" + kProgramFile));
     ByteReader in(program);
     KeptProgram kept;
+    kept.store = store;
     kept.host = in.text();
     kept.info = readInfo(in, *graph);
     in.each([&] { kept.libraries.push_back(folder + "/kernels" + std::to_string(in.pod<uint64_t>()) + ".so"); });

@@ -13,6 +13,6 @@ struct KeptGraph {
 Result<void> writeKept(const std::string& folder, const Module& opened, const Module& graph, const CpuProgram& program);
 /// The libraries stay in the folder, and are loaded from there. Errors: bytes of another form, a tensor that `opened`
 /// does not have.
-Result<KeptGraph> readKept(const std::string& folder, const Module& opened);
+Result<KeptGraph> readKept(const std::string& folder, const Module& opened, const std::string& store);
 
 }  // namespace cutaway

@@ -1,11 +1,13 @@
 // Targets as values: what a schedule holds of its machine decides, is hashed, and is checked against.
 #include <QDir>
 #include <QtTest>
+#include <algorithm>
 #include <set>
 
 #include "cutaway/session.h"
 #include "engine/host/plan_program.h"
 #include "engine/interpret/interpret.h"
+#include "engine/libraries/choose.h"
 #include "engine/loops/nest_text.h"
 #include "engine/runtime/libraries/table.h"
 #include "engine/schedule/lowering.h"
@@ -42,6 +44,7 @@ const TargetChange kTargetChanges[] = {
     {"gatheredCost", [](TargetInfo& t) { t.loops.gatheredCost += 1; }},
     {"in_registers", [](TargetInfo& t) { t.loops.inRegisters = false; }},
     {"tf32", [](TargetInfo& t) { t.tf32 = Tf32::All; }},
+    {"measuresProducts", [](TargetInfo& t) { t.measuresProducts = true; }},
     {"buffers", [](TargetInfo& t) { t.fusion.buffers = 20; }},
     {"parts", [](TargetInfo& t) { t.fusion.parts = 2; }},
     {"cheapCost", [](TargetInfo& t) { t.fusion.cheapCost = 0; }},
@@ -245,6 +248,41 @@ class TargetsTest : public QObject {
                 QCOMPARE(roundsToTf32(program->host), wanted);
             }
         QCOMPARE(fingerprints.size(), size_t{4});  // a program is kept for the setting, which the CPU has not
+    }
+    void maxAutotuneMeasuresProducts_data() {
+        QTest::addColumn<int>("device");
+        QTest::addColumn<QString>("argument");
+        QTest::addColumn<QString>("call");
+        QTest::addColumn<bool>("measured");
+        const QString matrix = "x: \"f32[8, 8]\"", batch = "x: \"f32[2, 8, 8]\"";
+        QTest::newRow("product") << int(Target::Cuda) << matrix << "aten.mm.default(x, x)" << true;
+        QTest::newRow("batch") << int(Target::Cuda) << batch << "aten.bmm.default(x, x)" << true;
+        QTest::newRow("scan") << int(Target::Cuda) << matrix << "aten.cumsum.default(x, 0)" << false;
+        QTest::newRow("product on the CPU") << int(Target::Cpu) << matrix << "aten.mm.default(x, x)" << false;
+    }
+    void maxAutotuneMeasuresProducts() {
+        QFETCH(int, device);
+        QFETCH(QString, argument);
+        QFETCH(QString, call);
+        QFETCH(bool, measured);
+        const auto module = moduleOf(argument.toStdString(), "y = " + call.toStdString() + "; return y");
+        for (const bool asked : {false, true}) {
+            CompileRequest request;
+            request.target = static_cast<Target>(device);
+            request.tf32 = Tf32::All;  // both are told to one call
+            if (asked) request.enabledPasses.push_back({"max_autotune", {}});
+            const TargetInfo& target = targetOf(request);
+            const auto planned = scheduled(module, target);
+            QVERIFY2(planned, planned ? "" : planned.error().text().c_str());
+            const auto program = planProgram({*planned}, {}, target);
+            QVERIFY2(program, program ? "" : program.error().text().c_str());
+            bool told = false;
+            for (const HostStep& step : program->host.functions[0].steps) {
+                QVERIFY(step.params.empty() || step.params.size() == step.args.size());
+                told |= std::find(step.params.begin(), step.params.end(), kMeasure) != step.params.end();
+            }
+            QCOMPARE(told, asked && measured);
+        }
     }
     void schedulesAreHashedByTheirRows() {
         const auto module = moduleOf("x: \"f32[8, 8]\"", "y = aten.mm.default(x, x); return y");

@@ -149,6 +149,7 @@ Result<std::vector<CpuProgram>> buildPlanned(std::shared_ptr<const PlannedProgra
     if (options.store != "off") build.store = KernelCache::open(options.store);
     CT_TRY(BuiltKernels built, buildKernels(printed, build, progress));
     state.host->libraries = std::move(built.libraries);
+    state.host->store = options.store;
     BuildInfo& info = state.parts.front().info;
     if (!state.host->libraries.empty()) info.library = state.host->libraries.front();
     info.compileLog = std::move(built.log);
@@ -185,7 +186,7 @@ Result<CpuTraining> buildTraining(std::shared_ptr<const Module> forward, std::sh
 }
 
 KeptProgram keptOf(const CpuProgram& program) {
-    return {serialize(program.host()), program.state().host->libraries, program.info()};
+    return {serialize(program.host()), program.state().host->libraries, program.info(), program.state().host->store};
 }
 
 Result<CpuProgram> loadKept(KeptProgram kept,
@@ -198,6 +199,7 @@ Result<CpuProgram> loadKept(KeptProgram kept,
         return invalidInput("the kept program has other kernels than libraries");
     CT_TRY(state.host->constants, constants(state.host->program));
     state.host->libraries = std::move(kept.libraries);
+    state.host->store = std::move(kept.store);
     state.parts.push_back({std::move(kept.info), 0});
     state.worker = std::make_shared<ProgramWorker>(state.host);
     return CpuProgram(std::make_shared<const CpuProgram::State>(std::move(state)));

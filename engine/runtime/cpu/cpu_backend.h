@@ -84,6 +84,7 @@ struct KeptProgram {
     std::string host;                    // the program, as bytes
     std::vector<std::string> libraries;  // of each kernel the path of the one that has it
     BuildInfo info;
+    std::string store = "off";  // CpuBuildOptions::store
 };
 KeptProgram keptOf(const CpuProgram& program);
 /// `constants`: in the order of HostProgram::constants. Errors: bytes that are not a program.

@@ -101,6 +101,7 @@ Result<void> ProgramWorker::load(Loading at, size_t function, const std::vector<
     out.pod(options.splitSmall);
     out.pod(options.apart);
     out.pod(m_keepAll);
+    out.text(m_package->store);
     out.text(m_bytes);
     out.count(m_package->libraries.size());
     for (const std::string& library : m_package->libraries) out.text(library);
@@ -281,6 +282,7 @@ Result<Message> answerLoad(Message& request, const SharedMemory& memory) {
     ActiveProgram made;
     made.apart = in.pod<bool>();
     const bool keepAll = in.pod<bool>();
+    keepCandidates(std::string(in.text()));
     CT_TRY(HostProgram program, deserializeHost(in.text()));
     std::vector<std::string> libraries;
     in.each([&] { libraries.emplace_back(in.text()); });

@@ -2,12 +2,16 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <optional>
+#include <span>
+#include <string>
 #include <utility>
 
 #include "engine/libraries/choose.h"
+#include "engine/runtime/cuda/candidates.h"
 #include "engine/runtime/cuda/memory.h"
 #include "engine/runtime/libraries/call_reader.h"
 #include "engine/runtime/libraries/library_plan.h"
@@ -108,6 +112,7 @@ class ProductPlan final : public LibraryPlan {
         m_types = typesOf(static_cast<DType>(call.operands[m_a].dtype));
         m_outType = typesOf(m_dtype).data;
         if (m_reader.flag(kAllowTf32)) m_types.compute = kComputeTf32;
+        m_measures = m_reader.flag(kMeasure);
         Matrix a(call.operands[m_a]), b(call.operands[m_b]), d(out);
         m_empty = d.rows == 0 || d.columns == 0 || d.batch == 0;
         if (!m_empty && a.columns == 0) throw LibraryRefusal("a sum of nothing is not a product");
@@ -137,6 +142,7 @@ class ProductPlan final : public LibraryPlan {
         if (c && !c->lead()) throw LibraryRefusal("what is added lies in another order than the result");
         m_added = c ? layout(*c, c->lead(), m_outType) : m_out;
         if (m_bias) set(kEpilogue, kEpilogueBias);
+        m_text += std::to_string(m_types.compute) + (m_bias ? " bias" : "");
         needs.scratch = kWorkspace + kBestAlignment;
     }
 
@@ -159,21 +165,26 @@ class ProductPlan final : public LibraryPlan {
             const void* const bias = at(*m_bias);
             set(kBiasPointer, bias);
         }
-        const cuda::MatmulAlgo& algo = algorithmFor({at(m_a), at(m_b), added, out});
         const float alpha = static_cast<float>(m_alpha), beta = m_c ? static_cast<float>(m_beta) : 0.f;
         const double alphaDouble = m_alpha, betaDouble = m_c ? m_beta : 0.;
         const bool wide = m_dtype == DType::F64;
         const auto scratch = reinterpret_cast<uintptr_t>(given.scratch);
         auto* const workspace =
             reinterpret_cast<void*>((scratch + kBestAlignment - 1) / kBestAlignment * kBestAlignment);
-        check(own.lt->matmul(own.handle, m_product, wide ? static_cast<const void*>(&alphaDouble) : &alpha, at(m_a),
-                             m_left.layout, at(m_b), m_right.layout,
-                             wide ? static_cast<const void*>(&betaDouble) : &beta, added, m_added, out, m_out, &algo,
-                             workspace, kWorkspace, static_cast<cuda::Stream*>(given.parallel->stream)),
+        const auto multiply = [&](const cuda::MatmulAlgo& algo) {
+            return own.lt->matmul(own.handle, m_product, wide ? static_cast<const void*>(&alphaDouble) : &alpha,
+                                  at(m_a), m_left.layout, at(m_b), m_right.layout,
+                                  wide ? static_cast<const void*>(&betaDouble) : &beta, added, m_added, out, m_out,
+                                  &algo, workspace, kWorkspace, static_cast<cuda::Stream*>(given.parallel->stream));
+        };
+        // A product added to what it overwrites is another one when it runs again.
+        const bool measures = m_measures && !(m_c && added == out);
+        check(multiply(algorithmFor({at(m_a), at(m_b), added, out}, measures ? multiply : Multiply())),
               "cublasLtMatmul");
     }
 
   private:
+    using Multiply = std::function<int(const cuda::MatmulAlgo&)>;
     template <class T>
     void set(int attribute, const T& value) const {
         check(opened().lt->matmulDescSetAttribute(m_product, attribute, &value, sizeof value),
@@ -186,6 +197,8 @@ class ProductPlan final : public LibraryPlan {
                                     static_cast<uint64_t>(matrix.columns), *lead),
               "cublasLtMatrixLayoutCreate");
         m_layouts.push_back(made);
+        for (const int64_t number : {int64_t{type}, matrix.rows, matrix.columns, *lead, matrix.batch, matrix.batchStep})
+            m_text += std::to_string(number) + " ";
         if (matrix.batch > 1) {
             const auto count = static_cast<int32_t>(matrix.batch);
             check(lt.matrixLayoutSetAttribute(made, kBatchCount, &count, sizeof count),
@@ -202,6 +215,7 @@ class ProductPlan final : public LibraryPlan {
         if (!lead) throw LibraryRefusal("neither rows nor columns of an operand are dense");
         constexpr int kTransposed = 1;
         set(attribute, kTransposed);
+        m_text += "transposed ";
         return {layout(turned, lead, m_types.data), true};
     }
     /// What is added: a matrix of the result's sizes, or none where it is one number for each column or row.
@@ -235,8 +249,9 @@ class ProductPlan final : public LibraryPlan {
         m_c = number;
         return added;
     }
-    /// For addresses that are multiples of the same powers of two.
-    const cuda::MatmulAlgo& algorithmFor(const std::array<const void*, 4>& places) const {
+    /// For addresses that are multiples of the same powers of two: the heuristic's first, or the fastest by `multiply`
+    /// where it is given and can be timed now.
+    const cuda::MatmulAlgo& algorithmFor(const std::array<const void*, 4>& places, const Multiply& multiply) const {
         std::array<uint32_t, 4> alignments{};
         for (size_t i = 0; i < places.size(); ++i) {
             const auto at = reinterpret_cast<uintptr_t>(places[i]);
@@ -253,14 +268,26 @@ class ProductPlan final : public LibraryPlan {
             check(own.lt->matmulPreferenceSetAttribute(preference, kMinAlignmentA + static_cast<int>(i), &alignments[i],
                                                        sizeof alignments[i]),
                   "cublasLtMatmulPreferenceSetAttribute");
-        cuda::MatmulHeuristic found{};
+        const bool measures = multiply && !cuda::isRecording();
+        std::array<cuda::MatmulHeuristic, cuda::kMostCandidates> found{};
         int count = 0;
         check(own.lt->matmulAlgoGetHeuristic(own.handle, m_product, m_left.layout, m_right.layout, m_added, m_out,
-                                             preference, 1, &found, &count),
+                                             preference, measures ? cuda::kMostCandidates : 1, found.data(), &count),
               "cublasLtMatmulAlgoGetHeuristic");
         own.lt->matmulPreferenceDestroy(preference);
         if (count == 0) throw LibraryRefusal("it has no algorithm for this product");
-        return m_algorithms.emplace(alignments, found.algo).first->second;
+        if (!measures) return m_algorithms.emplace(alignments, found[0].algo).first->second;
+        const auto isValid = [&](const cuda::MatmulAlgo& algo) {
+            cuda::MatmulHeuristic about{};
+            return own.lt->matmulAlgoCheck(own.handle, m_product, m_left.layout, m_right.layout, m_added, m_out, &algo,
+                                           &about) == 0 &&
+                   about.workspace <= kWorkspace;
+        };
+        std::string product = m_text;
+        for (const uint32_t alignment : alignments) product += " " + std::to_string(alignment);
+        const auto algo =
+            cuda::chooseCandidate(product, std::span(found).first(static_cast<size_t>(count)), isValid, multiply);
+        return m_algorithms.emplace(alignments, algo).first->second;
     }
 
     CallReader m_reader;
@@ -270,7 +297,8 @@ class ProductPlan final : public LibraryPlan {
     int m_outType = 0;  // a product of halves may be f32
     double m_alpha = 1, m_beta = 1;
     std::optional<int> m_c, m_bias;
-    bool m_biasByRow = false, m_empty = false;
+    bool m_biasByRow = false, m_empty = false, m_measures = false;
+    std::string m_text;  // all that says which product it is but for alignments
     void *m_product = nullptr, *m_out = nullptr, *m_added = nullptr;
     OperandLayout m_left, m_right;
     std::vector<void*> m_layouts;

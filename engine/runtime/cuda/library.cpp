@@ -64,6 +64,7 @@ Result<Driver> Driver::load() {
     library.bind(driver.streamSynchronize, "cuStreamSynchronize");
     library.bind(driver.streamBeginCapture, "cuStreamBeginCapture_v2");
     library.bind(driver.streamEndCapture, "cuStreamEndCapture");
+    library.bind(driver.streamIsCapturing, "cuStreamIsCapturing");
     library.bind(driver.graphInstantiate, "cuGraphInstantiateWithFlags");
     library.bind(driver.graphLaunch, "cuGraphLaunch");
     library.bind(driver.graphExecDestroy, "cuGraphExecDestroy");
@@ -107,6 +108,7 @@ Result<CublasLt> CublasLt::load() {
     library.bind(lt.matmulPreferenceCreate, "cublasLtMatmulPreferenceCreate");
     library.bind(lt.matmulPreferenceSetAttribute, "cublasLtMatmulPreferenceSetAttribute");
     library.bind(lt.matmulAlgoGetHeuristic, "cublasLtMatmulAlgoGetHeuristic");
+    library.bind(lt.matmulAlgoCheck, "cublasLtMatmulAlgoCheck");
     library.bind(lt.matmul, "cublasLtMatmul");
     if (!library.missing().empty()) return missingFunction(library);
     return lt;

@@ -60,6 +60,7 @@ struct Driver {
     int (*streamSynchronize)(Stream*);
     int (*streamBeginCapture)(Stream*, int);
     int (*streamEndCapture)(Stream*, Graph**);
+    int (*streamIsCapturing)(Stream*, int*);
     int (*graphInstantiate)(GraphExec**, Graph*, unsigned long long);
     int (*graphLaunch)(GraphExec*, Stream*);
     int (*graphExecDestroy)(GraphExec*);
@@ -105,6 +106,7 @@ struct CublasLt {
     int (*matmulPreferenceCreate)(void**);
     int (*matmulPreferenceSetAttribute)(void*, int, const void*, size_t);
     int (*matmulAlgoGetHeuristic)(void*, void*, void*, void*, void*, void*, void*, int, MatmulHeuristic*, int*);
+    int (*matmulAlgoCheck)(void*, void*, void*, void*, void*, void*, const MatmulAlgo*, MatmulHeuristic*);
     int (*matmul)(void*, void*, const void*, const void*, void*, const void*, void*, const void*, const void*, void*,
                   void*, void*, const MatmulAlgo*, void*, size_t, Stream*);
 

@@ -42,6 +42,7 @@ const CtLibrary& gpuFunctionsLibrary() {
     static const CtLibrary library = makeLibrary<refuse>("GPU functions");
     return library;
 }
+void keepCandidates(std::string) {}
 bool cudaIsOpen() { return false; }
 Result<Message> answerCompileCuda(const Message&) { return withoutCuda(); }
 Result<std::shared_ptr<DeviceMemory>> cudaMemory() { return withoutCuda(); }
