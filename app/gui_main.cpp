@@ -46,10 +46,10 @@ struct PictureOrder {
 
 void complain(const QString& text) { QTextStream(stderr) << "cutaway: " << text << '\n'; }
 
-/// A step on a track of training is one of a run for training, whatever else is asked for.
+/// A step on a graph of training is one of a run for training, whatever else is asked for.
 CompileRequest requestOf(const QString& step, CompileRequest request) {
     const auto key = parseStepKey(step.toStdString());
-    if (key && (key->track == "joint" || key->track == "forward" || key->track == "backward"))
+    if (key && (key->graphName == "joint" || key->graphName == "forward" || key->graphName == "backward"))
         request.mode = Mode::Training;
     return request;
 }

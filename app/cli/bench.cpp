@@ -81,7 +81,7 @@ Result<void> timeOnce(const std::string& path, const CompileArguments& compile, 
         if (step.stage == "schedule") schedule += now - last;
         last = now;
     };
-    CT_TRY(const RunId run, session.compileWatched(options, compile.services, ended));
+    CT_TRY(const RunId run, session.compileWatched(options, compile.hooks, ended));
     times.passes.push_back(millisecondsSince(start));
     times.processor.push_back(processorMilliseconds() - worked);
     times.schedule.push_back(schedule);

@@ -27,7 +27,7 @@ std::string timeText(int64_t seconds) {
 }
 
 Result<int> listCache(const CacheArguments& arguments, bool verify) {
-    CT_TRY(const CachedGraphs all, cachedGraphs(arguments.compile.services.cacheFile, verify));
+    CT_TRY(const CachedGraphs all, cachedGraphs(arguments.compile.hooks.cacheFile, verify));
     for (const std::string& sentence : all.remarks) remark(sentence);
     int damaged = 0;
     Json entries = Json::array();
@@ -64,7 +64,7 @@ Result<int> why(const CacheArguments& arguments) {
     CT_TRY(const CompileRequest request, arguments.compile.resolved());
     Session session;
     CT_TRY_VOID(session.open(arguments.path, settings));
-    CT_TRY(const CacheUse use, whyCached(session, request, arguments.compile.services));
+    CT_TRY(const CacheUse use, whyCached(session, request, arguments.compile.hooks));
     if (!arguments.json.empty())
         return writeText(arguments.json, dump({{"key", use.key}, {"found", use.found}, {"why", use.why}}));
     if (use.found) print("it is in the cache: %s\n", use.key.c_str());
@@ -74,13 +74,13 @@ Result<int> why(const CacheArguments& arguments) {
 }
 
 Result<int> clear(const CacheArguments& arguments) {
-    CT_TRY(const int removed, clearGraphs(arguments.compile.services.cacheFile));
+    CT_TRY(const int removed, clearGraphs(arguments.compile.hooks.cacheFile));
     print("%d compiled graphs are removed\n", removed);
     return 0;
 }
 
 Result<int> act(const CacheArguments& arguments) {
-    if (arguments.limit >= 0) CT_TRY_VOID(limitGraphs(arguments.compile.services.cacheFile, arguments.limit));
+    if (arguments.limit >= 0) CT_TRY_VOID(limitGraphs(arguments.compile.hooks.cacheFile, arguments.limit));
     if (arguments.action == "why") {
         if (arguments.path.empty()) return invalidInput("cache why needs a model", "");
         return why(arguments);

@@ -215,12 +215,12 @@ Result<int> check(Compiled& compiled, const Place& place, const CheckedRunArgume
 Result<void> resolve(CheckedRunArguments& arguments, bool tolerance) {
     const std::string& judge = arguments.judge;
     JudgeOptions& options = arguments.checked.judge;
-    options.judge = judge == "own"      ? Judge::Own
+    options.judge = judge == "own"      ? Judge::F64Error
                     : judge == "same"   ? Judge::Same
                     : judge == "strict" ? Judge::Strict
                                         : Judge::Plugin;
     if (options.judge == Judge::Plugin) options.plugin = judge;
-    if (tolerance && options.judge != Judge::Own && options.judge != Judge::Same)
+    if (tolerance && options.judge != Judge::F64Error && options.judge != Judge::Same)
         return invalidInput("--tolerance has no meaning for --judge " + judge);
     if (tolerance) arguments.checked.judge.tolerance = arguments.tolerance;
     CT_TRY(arguments.checked.backend, arguments.compile.backend(arguments.backend));
@@ -306,7 +306,7 @@ void addCheckedRunOptions(CLI::App& command, Context& context) {
             CT_TRY(Compiled compiled, openAndCompile(arguments->path, arguments->compile));
             Place place{compiled.run, static_cast<int>(compiled.steps.size()) - 1, -1};
             if (!arguments->step.empty()) {
-                CT_TRY(const FoundStep step, findStep(compiled.steps, arguments->step));
+                CT_TRY(const StepPosition step, findStep(compiled.steps, arguments->step));
                 place = {compiled.run, step.index, step.rewrites.value_or(-1)};
             }
             if (!arguments->node.empty()) return printValue(compiled, place, *arguments);

@@ -129,7 +129,7 @@ void CompileArguments::addTo(CLI::App& command) {
         if (setting.belongsTo(kRequest)) addOption(command, setting, words);
     command
         .add_option(
-            "--cache", services.cacheFile,
+            "--cache", hooks.cacheFile,
             "The file where measured numbers are kept from run to run, with compiled kernels and graphs beside it; off = none (default: in the user's "
             "cache folder)")
         ->type_name("FILE")
@@ -166,10 +166,10 @@ Result<Compiled> openAndCompile(const std::string& path, const CompileArguments&
     CT_TRY_VOID(compiled.session.open(path, settings, shown.progress()));
     if (toRun) {
         CacheUse use;
-        CT_TRY(compiled.run, compileToRun(compiled.session, request, arguments.services, use, shown.progress()));
+        CT_TRY(compiled.run, compileToRun(compiled.session, request, arguments.hooks, use, shown.progress()));
         for (const std::string& sentence : use.remarks) remark(sentence);
     } else {
-        CT_TRY(compiled.run, compiled.session.compile(request, arguments.services, shown.progress()));
+        CT_TRY(compiled.run, compiled.session.compile(request, arguments.hooks, shown.progress()));
     }
     CT_TRY(compiled.steps, compiled.session.steps(compiled.run));
     return compiled;

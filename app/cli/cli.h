@@ -30,7 +30,7 @@ struct OpenArguments {
 /// Options that choose how to compile; shared by all commands that do.
 struct CompileArguments {
     std::vector<std::string> words;  // of the request's text
-    CompileServices services;
+    CompileHooks hooks;
     OpenArguments open;
     void addTo(CLI::App& command);
     /// The options that give rules, alone.

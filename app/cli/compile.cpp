@@ -81,7 +81,7 @@ void addCompileOptions(CLI::App& command, Context& context) {
                 Json rows = Json::array();
                 for (const StageInfo& stage : stages) {
                     rows.push_back(toJson(stage));
-                    if (stage.stage != "partition" || stage.track != "forward") continue;
+                    if (stage.stage != "partition" || stage.graphName != "forward") continue;
                     CT_TRY(const PartitionChoice choice, compiled.session.partition(compiled.run));
                     addSaved(rows.back(), choice);
                 }

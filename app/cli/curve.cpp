@@ -135,7 +135,7 @@ Result<Json> measure(int nodes, const std::string& file, int repeat, const Compi
             options.onlyStage = stage;
             wantGradients(options);
             start = milliseconds();
-            CT_TRY(const RunId run, session.compile(options, compile.services));
+            CT_TRY(const RunId run, session.compile(options, compile.hooks));
             samples.add(stage, milliseconds() - start);
             const auto steps = session.steps(run);
             if (!steps || steps->empty()) continue;

@@ -23,7 +23,7 @@ std::map<NodeKey, std::string> linesByNode(const GraphText& graph) {
     return lines;
 }
 
-int printDiff(Compiled& compiled, const FoundStep& found, const std::string& json) {
+int printDiff(Compiled& compiled, const StepPosition& found, const std::string& json) {
     const int step = found.index;
     const Place after{compiled.run, step, found.rewrites.value_or(-1)};
     const Place before{compiled.run, step, std::max(0, found.rewrites.value_or(1) - 1)};
@@ -34,14 +34,14 @@ int printDiff(Compiled& compiled, const FoundStep& found, const std::string& jso
     if (!newText) return fail(newText.error());
     const auto oldLines = linesByNode(*oldText), newLines = linesByNode(*newText);
     auto line = [](const std::map<NodeKey, std::string>& lines, NodeKey id) {
-        const auto known = lines.find(id);
-        return known == lines.end() ? std::string() : known->second;
+        const auto it = lines.find(id);
+        return it == lines.end() ? std::string() : it->second;
     };
     Json rows = Json::array();
     for (const UnionGraph::Node& node : graph->nodes) {
         const std::string was = line(oldLines, node.info.id), now = line(newLines, node.info.id);
-        const bool rewired = node.change == Change::Kept && was != now;
-        if (node.change == Change::Kept && !rewired) continue;
+        const bool rewired = node.change == Change::Unchanged && was != now;
+        if (node.change == Change::Unchanged && !rewired) continue;
         const char* sign = node.change == Change::Added     ? "+"
                            : node.change == Change::Removed ? "-"
                            : node.change == Change::Edited  ? "~"
@@ -72,8 +72,8 @@ struct Side {
 /// The last step of a stage, or the step that the name stands for.
 Result<int> stepNamed(const std::vector<StepInfo>& steps, const std::string& name) {
     for (size_t i = steps.size(); i-- > 0;)
-        if (steps[i].stage == name || steps[i].track + "/" + steps[i].stage == name) return static_cast<int>(i);
-    CT_TRY(const FoundStep step, findStep(steps, name));
+        if (steps[i].stage == name || steps[i].graphName + "/" + steps[i].stage == name) return static_cast<int>(i);
+    CT_TRY(const StepPosition step, findStep(steps, name));
     return step.index;
 }
 Result<Side> openSide(const std::string& text, const CompileArguments& compile) {
@@ -283,7 +283,7 @@ void addDiffOptions(CLI::App& command, Context& context) {
             if (!arguments->other.empty()) return diffOfGraphs(*arguments);
             if (arguments->step.empty()) return invalidInput("diff takes --step STEP, another model, or --recorded");
             CT_TRY(Compiled compiled, openAndCompile(arguments->path, arguments->compile));
-            CT_TRY(const FoundStep found, findStep(compiled.steps, arguments->step));
+            CT_TRY(const StepPosition found, findStep(compiled.steps, arguments->step));
             return printDiff(compiled, found, arguments->json);
         };
         context.status = statusOf(run());

@@ -63,7 +63,7 @@ Result<int> printUses(Compiled& compiled, const ExplainArguments& arguments) {
     if (!arguments.rule.empty()) CT_TRY_VOID(checkRule(compiled, arguments.rule, options));
     int only = -1;
     if (!arguments.step.empty()) {
-        CT_TRY(const FoundStep found, findStep(compiled.steps, arguments.step));
+        CT_TRY(const StepPosition found, findStep(compiled.steps, arguments.step));
         only = found.index;
     }
     Json rows = Json::array();
@@ -118,7 +118,7 @@ Result<Place> placeOf(const Compiled& compiled, const ExplainArguments& argument
                      arguments.rule,
                      {"an optional pass is switched on by --enable " + step + ", others by --device, --mode or --only",
                       "--step NAME asks what the rule would do on the graph before that step"}};
-    CT_TRY(const FoundStep found, findStep(compiled.steps, step));
+    CT_TRY(const StepPosition found, findStep(compiled.steps, step));
     return Place{compiled.run, found.index, found.rewrites.value_or(0)};
 }
 

@@ -52,7 +52,7 @@ Result<int> explainValues(Compiled& compiled, const std::string& name, const std
                           const std::string& json) {
     Place place{compiled.run, static_cast<int>(compiled.steps.size()) - 1, -1};
     if (!step.empty()) {
-        CT_TRY(const FoundStep found, findStep(compiled.steps, step));
+        CT_TRY(const StepPosition found, findStep(compiled.steps, step));
         place = {compiled.run, found.index, found.rewrites.value_or(0)};
     }
     CT_TRY(const NodeKey key, findNode(compiled.session, place, name));
@@ -68,9 +68,10 @@ Result<int> explainValues(Compiled& compiled, const std::string& name, const std
     if (!json.empty()) {
         Json sources = Json::array(), steps = Json::array();
         for (size_t i = 0; i < constant.sources.size(); ++i) {
-            const ValueSummary& own = i < values.sources.size() ? values.sources[i] : values;
-            sources.push_back(
-                {{"tensor", constant.sources[i].first}, {"type", constant.sources[i].second}, {"values", jsonOf(own)}});
+            const ValueSummary& summary = i < values.sources.size() ? values.sources[i] : values;
+            sources.push_back({{"tensor", constant.sources[i].first},
+                               {"type", constant.sources[i].second},
+                               {"values", jsonOf(summary)}});
         }
         for (const auto& [where, what] : history) steps.push_back({{"step", where}, {"what", what}});
         return writeText(json, dump({{"node", details.node.name},

@@ -58,7 +58,7 @@ Json toJson(const ModelInfo& model) {
 Json toJson(const StepInfo& step) {
     return {{"index", step.index + 1},
             {"key", step.key()},
-            {"track", step.track},
+            {"track", step.graphName},
             {"stage", step.stage},
             {"name", step.name},
             {"state", stateName(step.state)},
@@ -100,9 +100,9 @@ void addSaved(Json& row, const PartitionChoice& choice) {
 }
 Json toJson(const StageInfo& stage) {
     // The two graphs that a split makes have rows of their own, with stage names that say which of them it is.
-    const bool half = stage.stage == "partition" && (stage.track == "forward" || stage.track == "backward");
-    return {{"track", stage.track},
-            {"stage", half ? (stage.track == "forward" ? "partition_fw" : "partition_bw") : stage.stage},
+    const bool half = stage.stage == "partition" && (stage.graphName == "forward" || stage.graphName == "backward");
+    return {{"track", stage.graphName},
+            {"stage", half ? (stage.graphName == "forward" ? "partition_fw" : "partition_bw") : stage.stage},
             {"before", stage.before},
             {"after", stage.after},
             {"seconds", stage.seconds}};

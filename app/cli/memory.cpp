@@ -23,7 +23,7 @@ struct MemoryArguments {
 std::string kindOf(const MemoryPlan& plan, const MemoryValue& value) {
     std::string kind(nameOf(plan.calls[static_cast<size_t>(value.first)].maker));
     if (value.workspace) kind += ", workspace";
-    if (value.place == MemoryValue::Place::Own) kind += ", own memory";
+    if (value.place == MemoryValue::Place::Heap) kind += ", own memory";
     if (!value.over.empty()) kind += ", over " + value.over;
     if (value.output) kind += ", returned";
     return kind;
@@ -37,7 +37,7 @@ void printRows(const MemoryPlan& plan, const std::vector<size_t>& rows, bool all
     const size_t shown = all ? rows.size() : std::min(rows.size(), kShown);
     for (size_t i = 0; i < shown; ++i) {
         const MemoryValue& value = plan.values[rows[i]];
-        const std::string at = value.place == MemoryValue::Place::Own ? "own" : std::to_string(value.offset);
+        const std::string at = value.place == MemoryValue::Place::Heap ? "own" : std::to_string(value.offset);
         print("  %12s  at %-12s calls %5d to %5d  %s %s  (%s)\n", bytesText(value.bytes).c_str(), at.c_str(),
               shownNumber(value.first), shownNumber(value.last), value.name.c_str(), value.type.c_str(),
               kindOf(plan, value).c_str());
@@ -46,7 +46,7 @@ void printRows(const MemoryPlan& plan, const std::vector<size_t>& rows, bool all
 }
 
 void printPlan(const MemoryPlan& plan, bool all) {
-    if (!plan.track.empty()) std::cout << plan.track << "\n";
+    if (!plan.graphName.empty()) std::cout << plan.graphName << "\n";
     print("%s, %s; arena %s, peak live %s\n", counted(plan.calls.size(), "call").c_str(),
           counted(plan.values.size(), "value").c_str(), bytesText(plan.arena).c_str(),
           bytesText(plan.largestLive()).c_str());
@@ -88,7 +88,7 @@ Json jsonOf(const MemoryPlan& plan) {
         values.push_back({{"name", value.name},
                           {"type", value.type},
                           {"bytes", value.bytes},
-                          {"own_memory", value.place == MemoryValue::Place::Own},
+                          {"own_memory", value.place == MemoryValue::Place::Heap},
                           {"offset", value.offset},
                           {"first_call", shownNumber(value.first)},
                           {"last_call", shownNumber(value.last)},
@@ -98,7 +98,7 @@ Json jsonOf(const MemoryPlan& plan) {
     for (const auto& [symbol, value] : plan.sizes) sizes[symbol] = value;
     if (plan.peak >= 0)
         for (const size_t value : livingAt(plan, plan.peak)) atPeak.push_back(plan.values[value].name);
-    return {{"track", plan.track.empty() ? "main" : plan.track},
+    return {{"track", plan.graphName.empty() ? "main" : plan.graphName},
             {"arena_bytes", plan.arena},
             {"largest_live_bytes", plan.largestLive()},
             {"peak_call", plan.peak < 0 ? Json() : Json(shownNumber(plan.peak))},

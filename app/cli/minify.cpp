@@ -136,7 +136,7 @@ Result<int> runMinify(MinifyArguments& arguments, bool checkGiven) {
     CT_TRY(options.request, arguments.compile.resolved());
     if (!arguments.step.empty()) {
         CT_TRY(Compiled compiled, openAndCompile(arguments.path, arguments.compile));
-        CT_TRY(const FoundStep step, findStep(compiled.steps, arguments.step));
+        CT_TRY(const StepPosition step, findStep(compiled.steps, arguments.step));
         options.place = Place{compiled.run, step.index, step.rewrites.value_or(-1)};
         return minified(compiled.session, arguments);
     }

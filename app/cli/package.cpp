@@ -104,7 +104,7 @@ Result<int> compared(const PackageArguments& arguments, const PackagedModel& mod
     };
     const auto ours = [&](const CallPair& pair) {
         if (pair.ours < 0) return std::string();
-        const OwnCall& call = all.ours[static_cast<size_t>(pair.ours)];
+        const RunCall& call = all.ours[static_cast<size_t>(pair.ours)];
         return call.name + " (" + call.kind + ")";
     };
     if (!arguments.json.empty()) {

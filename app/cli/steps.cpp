@@ -12,7 +12,7 @@ namespace {
 void printSteps(const Compiled& compiled) {
     std::string heading;
     for (const StepInfo& step : compiled.steps) {
-        const std::string here = step.track + "/" + step.stage;
+        const std::string here = step.graphName + "/" + step.stage;
         if (here != heading) std::cout << (heading = here) << "\n";
         const char* mark = step.state == StepState::Changed    ? "*"
                            : step.state == StepState::Failed   ? "!"
@@ -76,8 +76,7 @@ Result<Compiled> openAndStop(const std::string& path, const CompileArguments& ar
     CT_TRY(const OpenSettings settings, arguments.open.resolved());
     CT_TRY(const CompileRequest request, arguments.resolved());
     CT_TRY_VOID(compiled.session.open(path, settings));
-    CT_TRY(const StoppedRun stopped,
-           compileToBreakpoint(compiled.session, request, breakpoints, {}, arguments.services));
+    CT_TRY(const StoppedRun stopped, compileToBreakpoint(compiled.session, request, breakpoints, {}, arguments.hooks));
     compiled.run = stopped.run;
     CT_TRY(compiled.steps, compiled.session.steps(compiled.run));
     if (!stopped.stop) {

@@ -30,7 +30,7 @@ void addTextOptions(CLI::App& command, Context& context) {
             };
             if (!arguments->step.empty()) {
                 CT_TRY(Compiled compiled, openAndCompile(arguments->path, arguments->compile));
-                CT_TRY(const FoundStep step, findStep(compiled.steps, arguments->step));
+                CT_TRY(const StepPosition step, findStep(compiled.steps, arguments->step));
                 return printed(compiled.session, {compiled.run, step.index, step.rewrites.value_or(-1)});
             }
             if (const std::string option = CompileArguments::given(command); !option.empty())

@@ -172,7 +172,7 @@ Result<GradientProbe::Results> GradientProbe::run(const ReadyGraph& graph, doubl
         node.forEachInput([&](const Node* input) { flowsIn |= m_flow[index(input->id())]; });
         if (!flowsIn) return;
         if (gradients) m_fixed[node.id()] = values;
-        else if (const auto known = m_fixed.find(node.id()); known != m_fixed.end()) values = known->second;
+        else if (const auto it = m_fixed.find(node.id()); it != m_fixed.end()) values = it->second;
     };
     MovedInterpreter run(*graph.module, wide, editable, options, std::move(movers));
     run.dropResults();

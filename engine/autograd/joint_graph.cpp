@@ -264,7 +264,7 @@ Result<std::unique_ptr<Module>> makeJointGraph(const Module& forward, const Join
     CompileRequest compile;
     compile.pytorch = options.release;
     Rewriter rewriter("differentiate", compile);
-    rewriter.knowBodies(*joint);
+    rewriter.setBodyPaths(*joint);
     CT_TRY(const bool changed, differentiate(*joint, rewriter));
     if (!changed)
         return Error{ErrorCode::InvalidInput,

@@ -4,8 +4,8 @@
 
 #include "engine/autograd/forward_duals.h"
 #include "engine/autograd/gradient_flow.h"
-#include "engine/autograd/kept_steps.h"
 #include "engine/autograd/pulled_graph.h"
+#include "engine/autograd/stacked_steps.h"
 
 namespace cutaway {
 namespace {
@@ -333,7 +333,7 @@ class LoopBackward {
         carrySums();
         if (m_builder.error()) return *m_builder.error();
         CT_TRY(auto step, m_step.finish(m_outputs, m_carriedInputs));
-        CT_TRY(const KeptSteps kept, keepInWhileLoop(m_module, m_call, m_read, m_step.drawn(), m_rewriter));
+        CT_TRY(const StackedSteps kept, keepInWhileLoop(m_module, m_call, m_read, m_step.drawn(), m_rewriter));
         m_carried[0] = Argument(kept.count);
         std::vector<Node*> inputs = m_carriedInputs;
         std::vector<Argument> others;

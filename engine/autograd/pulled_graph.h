@@ -4,7 +4,7 @@
 #include <map>
 
 #include "engine/autograd/graph_call.h"
-#include "engine/autograd/kept_steps.h"
+#include "engine/autograd/stacked_steps.h"
 
 namespace cutaway {
 

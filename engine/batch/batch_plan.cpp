@@ -47,7 +47,7 @@ class Contents {
     };
     Result<FileDigest> of(const std::string& path) {
         if (const auto found = m_digests.find(path); found != m_digests.end()) return found->second;
-        FileDigest known;
+        FileDigest digest;
         Hasher hash;
         std::error_code failed;
         if (fs::is_directory(path, failed)) {
@@ -59,14 +59,14 @@ class Contents {
             for (const fs::path& file : files) {
                 hash.add(file.lexically_relative(path).string());
                 CT_TRY_VOID(hashFile(file.string(), hash));
-                known.bytes += static_cast<int64_t>(fs::file_size(file, failed));
+                digest.bytes += static_cast<int64_t>(fs::file_size(file, failed));
             }
         } else {
             CT_TRY_VOID(hashFile(path, hash));
-            known.bytes = static_cast<int64_t>(fs::file_size(path, failed));
+            digest.bytes = static_cast<int64_t>(fs::file_size(path, failed));
         }
-        known.hash = hash.finish().hex();
-        return m_digests[path] = known;
+        digest.hash = hash.finish().hex();
+        return m_digests[path] = digest;
     }
 
   private:
@@ -126,7 +126,7 @@ Result<std::vector<Model>> modelsOfBatch(const BatchText& text, const fs::path& 
             if (!known) return Error{known.error().code, known.error().text(), said.path.where, {}};
             model.hash = known->hash;
             model.bytes = known->bytes;
-            const auto beside = [&](const std::optional<Said<std::string>>& name, std::string& file,
+            const auto beside = [&](const std::optional<Located<std::string>>& name, std::string& file,
                                     std::string& hash) -> Result<void> {
                 if (!name) return {};
                 file = pathBeside(path, name->value);

@@ -64,15 +64,15 @@ class Section {
         return {};
     }
 
-    Result<std::optional<Said<std::string>>> said(std::string_view key) const {
+    Result<std::optional<Located<std::string>>> said(std::string_view key) const {
         const toml::node* node = m_table.get(key);
-        if (!node) return std::optional<Said<std::string>>();
+        if (!node) return std::optional<Located<std::string>>();
         if (!node->is_string()) return otherType(key, *node, "a string");
         std::string text = *node->value<std::string>();
         if (text.empty()) return wrong(*node, "'" + std::string(key) + "' is empty");
         if (text.find('\0') != std::string::npos)
             return wrong(*node, "'" + std::string(key) + "' has a character that no path or option has");
-        return std::optional(Said<std::string>{std::move(text), at(node->source())});
+        return std::optional(Located<std::string>{std::move(text), at(node->source())});
     }
     Result<void> text(std::string_view key, std::string& into) const {
         CT_TRY(auto found, said(key));

@@ -12,21 +12,21 @@ namespace cutaway {
 
 /// A value, and the place for an error: "nightly.toml:12".
 template <class T>
-struct Said {
+struct Located {
     T value{};
     std::string where;
 };
 
 struct BatchModels {
-    Said<std::string> path;                           // a pattern, as a shell's
-    std::optional<Said<std::string>> inputs, expect;  // beside the model; {stem} is its name without the ending
-    std::optional<Said<std::string>> gradients;       // what a request for training is compared with
+    Located<std::string> path;                           // a pattern, as a shell's
+    std::optional<Located<std::string>> inputs, expect;  // beside the model; {stem} is its name without the ending
+    std::optional<Located<std::string>> gradients;       // what a request for training is compared with
     std::string graph;
     std::vector<std::pair<std::string, int64_t>> sizes;
 };
 struct BatchRequest {
     std::string name;
-    Said<std::string> options;        // as a shell takes them
+    Located<std::string> options;     // as a shell takes them
     std::vector<std::string> checks;  // empty: those of the file
     std::string backend;              // empty: that of the file
 };

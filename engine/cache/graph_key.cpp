@@ -143,9 +143,9 @@ std::vector<Ingredient> graphIngredients(const Module& module, const std::string
     for (const auto& [name, tensor] : module.tensors) {
         constants += framed(name) + (tensor.defined() ? metaOf(tensor) : std::string("none"));
         if (!tensor.defined()) continue;
-        const auto known = memories.emplace(tensor.storage().get(), memories.size());
-        if (known.second) bytes += static_cast<int64_t>(tensor.storage()->size());
-        constants += "@" + std::to_string(known.first->second) + "\n";
+        const auto slot = memories.emplace(tensor.storage().get(), memories.size());
+        if (slot.second) bytes += static_cast<int64_t>(tensor.storage()->size());
+        constants += "@" + std::to_string(slot.first->second) + "\n";
     }
     std::string stage = module.origin.stage;
     return {
@@ -159,7 +159,7 @@ std::vector<Ingredient> graphIngredients(const Module& module, const std::string
                        values.substr(0, 8))};
 }
 
-std::vector<Ingredient> circumstanceIngredients(const Circumstances& now) {
+std::vector<Ingredient> environmentIngredients(const CompileEnvironment& now) {
     const std::string threads = std::to_string(now.threads);
     return {ingredient("engine", now.engine, now.version + " " + now.engine.substr(0, 8)),
             ingredient("build", now.build, now.build),

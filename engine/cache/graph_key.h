@@ -22,7 +22,7 @@ Ingredient ingredient(std::string name, const std::string& all, std::string text
 /// bytes of each.
 std::vector<Ingredient> graphIngredients(const Module& module, const std::string& values);
 /// Who compiles it, and on what.
-struct Circumstances {
+struct CompileEnvironment {
     std::string engine, version;  // digest of the engine's sources
     std::string build;
     std::string compiler;  // with the processor that it compiles for; its first line for people
@@ -30,7 +30,7 @@ struct Circumstances {
     std::string environment;
 };
 /// "engine", "build", "compiler and processor", "number of threads" and "environment".
-std::vector<Ingredient> circumstanceIngredients(const Circumstances& now);
+std::vector<Ingredient> environmentIngredients(const CompileEnvironment& now);
 /// A digest of the bytes of a module's tensors, each memory once. Errors: bytes that cannot be read.
 Result<std::string> constantValues(const Module& module);
 

@@ -38,12 +38,12 @@ std::optional<std::string> KernelCache::find(const std::string& key) {
     const auto name = m_index->find(std::string(kSpace), key);
     if (!name || !*name || (*name)->find('/') != std::string::npos) return std::nullopt;
     const std::string path = m_folder + "/" + **name;
-    auto known = m_sound.find(**name);
-    if (known == m_sound.end()) {
+    auto found = m_sound.find(**name);
+    if (found == m_sound.end()) {
         const auto bytes = readFile(path);  // its name is its digest
-        known = m_sound.emplace(**name, bytes && digestOf(*bytes) + ".so" == **name).first;
+        found = m_sound.emplace(**name, bytes && digestOf(*bytes) + ".so" == **name).first;
     }
-    return known->second ? std::optional(path) : std::nullopt;
+    return found->second ? std::optional(path) : std::nullopt;
 }
 
 void KernelCache::keep(const std::string& library, const std::vector<std::string>& keys) {

@@ -97,11 +97,11 @@ class CppPrinter {
     }
     void on(const Index& index) { line("const long " + x(index.axis) + " = " + value(index.value).text + ";"); }
     void on(const Let& let) { define("const ", let.var, let.value); }
-    void on(const Declare& own) { define("", own.var, own.value); }
+    void on(const Declare& declare) { define("", declare.var, declare.value); }
     void define(const std::string& prefix, int var, const Expr& expr) {
-        const NestVar& own = m_nest->vars[static_cast<size_t>(var)];
-        const std::string type = own.lanes > 1 ? cppVectorType(own.dtype) : cppValueType(own.dtype);
-        line(prefix + type + " " + t(var) + " = " + as(own, expr) + ";");
+        const NestVar& nestVar = m_nest->vars[static_cast<size_t>(var)];
+        const std::string type = nestVar.lanes > 1 ? cppVectorType(nestVar.dtype) : cppValueType(nestVar.dtype);
+        line(prefix + type + " " + t(var) + " = " + as(nestVar, expr) + ";");
     }
     void on(const Set& set) {
         line(t(set.var) + " = " + as(m_nest->vars[static_cast<size_t>(set.var)], set.value) + ";");
@@ -134,18 +134,19 @@ class CppPrinter {
         const DType type = store.value->dtype;
         CT_CHECK(computeTypeOf(memory) == computeTypeOf(type), "stored values have their buffer's type");
         const std::string buffer = bufferName(store.buffer), suffix = cppMemorySuffix(memory);
-        const Code own = value(store.value), at = value(store.index);
+        const Code code = value(store.value), at = value(store.index);
         m_text.noteWrite(store.buffer);
         CT_CHECK(store.how != StoreHow::Atomic, "threads of a CPU do not add at once");
         const bool adds = store.how == StoreHow::Adds;
         if (!store.step && !at.vector) {
             if (isHalf(memory))
-                line(helper("mem_" + suffix, "wr_" + suffix) + "(" + buffer + " + " + at.text + ", " + own.text + ");");
-            else line(buffer + "[" + at.text + (adds ? "] += " : "] = ") + own.text + ";");
+                line(helper("mem_" + suffix, "wr_" + suffix) + "(" + buffer + " + " + at.text + ", " + code.text +
+                     ");");
+            else line(buffer + "[" + at.text + (adds ? "] += " : "] = ") + code.text + ";");
             return;
         }
         m_helpers.insert("mem_" + suffix);
-        const std::string vector = widened(own, type).text;
+        const std::string vector = widened(code, type).text;
         const std::string to = buffer + " + " + at.text + ", ";
         if (adds)
             line(store.step ? "ads_" + suffix + "(" + to + value(store.step).text + ", n, " + vector + ");"
@@ -182,8 +183,8 @@ class CppPrinter {
                 if (e->name == "active") return {"lanesBelow(n)", true};
                 if (e->name == "lane") return lane(e);
                 if (e->name == "lanes_from") {
-                    const Code own = value(e->operands[0]);
-                    return {"rotated<" + value(e->operands[1]).text + ">(" + own.text + ")", true};
+                    const Code code = value(e->operands[0]);
+                    return {"rotated<" + value(e->operands[1]).text + ">(" + code.text + ")", true};
                 }
                 break;
             default: break;
@@ -216,8 +217,8 @@ class CppPrinter {
     /// A read-only buffer, which view.dtype may read as another type than the one that was written.
     std::string bufferAs(const Expr& e) const {
         const std::string type = cppMemoryType(e->dtype);
-        const DType own = m_nest->memoryOf(e);
-        return type == cppMemoryType(own) ? e->name : "((const " + type + "*)" + e->name + ")";
+        const DType dtype = m_nest->memoryOf(e);
+        return type == cppMemoryType(dtype) ? e->name : "((const " + type + "*)" + e->name + ")";
     }
     Code load(const Expr& e) {
         const std::string buffer = bufferAs(e), suffix = cppMemorySuffix(e->dtype);

@@ -13,13 +13,14 @@ bool isApart(const Expr& step) {
 }
 
 /// The one among `all` that the index is a neighbour of, and its place; else a new one, whose first it is.
-std::pair<Neighbours*, int64_t> neighboursWith(const Neighbours& own, std::vector<Neighbours>& all) {
+std::pair<Neighbours*, int64_t> neighboursWith(const Neighbours& neighbours, std::vector<Neighbours>& all) {
     for (Neighbours& other : all) {
-        if (other.buffer != own.buffer || other.dtype != own.dtype || other.count != own.count) continue;
-        const auto place = Expr::make(ExprKind::Sub, {own.first, other.first}, own.first->dtype).asInt();
-        if (place && *place >= 0 && *place < own.count) return {&other, *place};
+        if (other.buffer != neighbours.buffer || other.dtype != neighbours.dtype || other.count != neighbours.count)
+            continue;
+        const auto place = Expr::make(ExprKind::Sub, {neighbours.first, other.first}, neighbours.first->dtype).asInt();
+        if (place && *place >= 0 && *place < neighbours.count) return {&other, *place};
     }
-    all.push_back(own);
+    all.push_back(neighbours);
     return {&all.back(), 0};
 }
 
@@ -50,8 +51,8 @@ std::vector<Neighbours> neighboursIn(const For& loop, const LoopNest& nest) {
     std::map<int64_t, Expr> scalars;  // variables of the body, which are not known before it
     const auto outside = [&](const Expr& index) {
         return rewriteShared(index, [&](const Expr& e) {
-            const auto own = e->kind == ExprKind::Var ? scalars.find(e->integer) : scalars.end();
-            return own == scalars.end() ? Expr() : own->second;
+            const auto found = e->kind == ExprKind::Var ? scalars.find(e->integer) : scalars.end();
+            return found == scalars.end() ? Expr() : found->second;
         });
     };
     std::vector<Expr> loads;
@@ -74,7 +75,7 @@ std::vector<Neighbours> neighboursIn(const For& loop, const LoopNest& nest) {
         side->loads.emplace_back(place, load);
     }
     // Where some places are missing, memory may end before them.
-    std::erase_if(read, [](const Neighbours& own) { return !hasAllPlaces(own.loads, own.count); });
+    std::erase_if(read, [](const Neighbours& neighbours) { return !hasAllPlaces(neighbours.loads, neighbours.count); });
     std::erase_if(written, [](const Neighbours& own) { return !hasAllPlaces(own.stores, own.count); });
     read.insert(read.end(), written.begin(), written.end());
     return read;

@@ -44,8 +44,9 @@ class CudaPrinter {
             else line("const long n" + number + " = s.v[" + number + "];");
         }
         for (size_t i = 0; i < m_nest->scratch.size(); ++i) {
-            const Scratch& own = m_nest->scratch[i];
-            array(bufferName(~static_cast<int>(i)), cppMemoryType(own.dtype), own.count, byteSize(own.dtype));
+            const Scratch& scratch = m_nest->scratch[i];
+            array(bufferName(~static_cast<int>(i)), cppMemoryType(scratch.dtype), scratch.count,
+                  byteSize(scratch.dtype));
         }
         shareVectors();
         body(m_nest->body);
@@ -178,7 +179,7 @@ class CudaPrinter {
     }
     void on(const Index& index) { line("const long " + x(index.axis) + " = " + value(index.value) + ";"); }
     void on(const Let& let) { define("const ", let.var, let.value); }
-    void on(const Declare& own) { define("", own.var, own.value); }
+    void on(const Declare& declare) { define("", declare.var, declare.value); }
     void define(const std::string& prefix, int var, const Expr& expr) {
         line(prefix + cppValueType(m_nest->vars[static_cast<size_t>(var)].dtype) + " " + t(var) + " = " + value(expr) +
              ";");
@@ -303,8 +304,8 @@ class CudaPrinter {
                 if (e->kind != ExprKind::Call || (e->name != "lane" && e->name != "lanes_from")) return;
                 const bool first =
                     e->name == "lane" && e->operands[1]->kind == ExprKind::Int && e->operands[1]->integer % kWarp == 0;
-                const auto known = warps.emplace(e->operands[0]->integer, first).first;
-                known->second &= first;
+                const auto slot = warps.emplace(e->operands[0]->integer, first).first;
+                slot->second &= first;
             });
         });
         if (m_nest->lanes <= kWarp) {

@@ -109,13 +109,13 @@ class FunctionPrinter {
     }
     /// Where a parameter's elements lie.
     std::string dataOf(size_t parameter) const {
-        const HostParameter& own = m_function->parameters[parameter];
-        if (own.state) {
+        const HostParameter& hostParameter = m_function->parameters[parameter];
+        if (hostParameter.state) {
             size_t number = 0;
             for (size_t i = 0; i < parameter; ++i) number += m_function->parameters[i].state;
             return "c.state(" + std::to_string(number) + ")";
         }
-        return own.constant ? given(parameter) + ".data" : "x" + std::to_string(placeOf(parameter));
+        return hostParameter.constant ? given(parameter) + ".data" : "x" + std::to_string(placeOf(parameter));
     }
     // ---- sizes
     void printSizes() {
@@ -187,20 +187,20 @@ class FunctionPrinter {
     /// Whether it may be negative: neither a number nor a size that an input has.
     bool isChecked(const SymInt& size) const {
         if (size.isInt()) return false;
-        return std::none_of(m_function->symbols.begin(), m_function->symbols.end(), [&](const HostSymbol& own) {
-            return own.least >= 0 && size.expr()->kind == ExprKind::Symbol && size.expr()->name == own.name;
+        return std::none_of(m_function->symbols.begin(), m_function->symbols.end(), [&](const HostSymbol& symbol) {
+            return symbol.least >= 0 && size.expr()->kind == ExprKind::Symbol && size.expr()->name == symbol.name;
         });
     }
     /// Prints checks against negative sizes, for values whose sizes have become known.
     void checkSizes() {
-        for (const HostValue& own : m_function->values) {
-            const SymDims& sizes = own.type.sizes;
+        for (const HostValue& value : m_function->values) {
+            const SymDims& sizes = value.type.sizes;
             if (!std::all_of(sizes.begin(), sizes.end(), [this](const SymInt& each) { return isKnown(each); }))
                 continue;
             std::vector<std::string> checked;
             for (const SymInt& each : sizes)
                 if (isChecked(each) && m_checked.insert(size(each)).second) checked.push_back(size(each));
-            if (!checked.empty()) line("if (!c.fits(" + quoted(own.name) + ", {" + listed(checked) + "})) return 1;");
+            if (!checked.empty()) line("if (!c.fits(" + quoted(value.name) + ", {" + listed(checked) + "})) return 1;");
         }
     }
     /// Memory of the values that the segment's steps make.
@@ -223,23 +223,23 @@ class FunctionPrinter {
     /// Declares all values that are not declared yet and whose place is known by now.
     void declareValues() {
         for (size_t i = 0; i < m_function->values.size(); ++i) {
-            const HostValue& own = m_function->values[i];
-            if (m_declared[i] || !isKnown(own.offset)) continue;
-            const auto index = static_cast<size_t>(own.index);
-            switch (own.kind) {
+            const HostValue& hostValue = m_function->values[i];
+            if (m_declared[i] || !isKnown(hostValue.offset)) continue;
+            const auto index = static_cast<size_t>(hostValue.index);
+            switch (hostValue.kind) {
                 case HostValue::Kind::Input: declare(i, dataOf(index)); break;
-                case HostValue::Kind::Constant: declare(i, "k[" + std::to_string(own.index) + "].data"); break;
-                case HostValue::Kind::Own: break;  // its step declares it
+                case HostValue::Kind::Constant: declare(i, "k[" + std::to_string(hostValue.index) + "].data"); break;
+                case HostValue::Kind::StepOwned: break;  // its step declares it
                 case HostValue::Kind::View:
                     if (m_declared[index])
-                        declare(i, value(own.index) + " + (" + size(own.offset) + ") * " +
-                                       std::to_string(byteSize(own.type.dtype)));
+                        declare(i, value(hostValue.index) + " + (" + size(hostValue.offset) + ") * " +
+                                       std::to_string(byteSize(hostValue.type.dtype)));
                     break;
                 case HostValue::Kind::Slot: {
                     const size_t segment = m_function->memory[index].segment;
                     if (segment <= m_segment)
-                        declare(i, "arena" + std::to_string(segment) + " + s" + std::to_string(own.index) + " + " +
-                                       size(own.offset));
+                        declare(i, "arena" + std::to_string(segment) + " + s" + std::to_string(hostValue.index) +
+                                       " + " + size(hostValue.offset));
                     break;
                 }
             }
@@ -283,7 +283,7 @@ class FunctionPrinter {
     /// Sizes that follow from what a step has found are numbers from here on.
     void printFound(size_t number, const HostStep& step) {
         const std::vector<std::string> before = m_symbols;
-        for (const HostStep::Found& found : step.found) {
+        for (const HostStep::BoundSize& found : step.found) {
             const std::string name = "n" + std::to_string(m_symbols.size());
             const std::string from = found.value ? size(SymInt(found.value))
                                      : found.dim < 0

@@ -103,7 +103,7 @@ class HostPrinter {
             return unsupported("the graph returns a number, and exported programs return tensors", function.name,
                                {"return tensors only"});
         for (const HostStep& step : function.steps)
-            for (const HostStep::Found& found : step.found)
+            for (const HostStep::BoundSize& found : step.found)
                 if (symbolDType(found.symbol) == DType::F64)
                     return unsupported("the graph reads a float from its data, which is not printed", step.node,
                                        {"keep it a tensor"});

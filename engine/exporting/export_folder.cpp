@@ -119,9 +119,9 @@ class Writer {
         m_made.files.emplace_back("manifest.json");
         std::sort(m_made.files.begin(), m_made.files.end());
         CT_TRY(const auto checksums, this->checksums());
-        const ExportedProgram told{m_contents->name, m_contents->model,   m_contents->request,   m_made.files,
-                                   checksums,        m_contents->program, m_contents->originals, m_contents->form};
-        CT_TRY_VOID(writeFile(place("manifest.json"), manifestText(told)));
+        const ExportedProgram program{m_contents->name, m_contents->model,   m_contents->request,   m_made.files,
+                                      checksums,        m_contents->program, m_contents->originals, m_contents->form};
+        CT_TRY_VOID(writeFile(place("manifest.json"), manifestText(program)));
         return std::move(m_made);
     }
 

@@ -155,8 +155,8 @@ Expr symbolLiteral(const std::string& symbol, int64_t value) {
 }
 Expr withValues(const Expr& expr, const std::map<std::string, int64_t>& values) {
     const Expr given = substitute(expr, [&](const std::string& symbol) {
-        const auto known = values.find(symbol);
-        return known == values.end() ? Expr() : symbolLiteral(symbol, known->second);
+        const auto found = values.find(symbol);
+        return found == values.end() ? Expr() : symbolLiteral(symbol, found->second);
     });
     if (!given || given->operands.empty() || given == expr) return given;
     return literalValue(given).value_or(given);

@@ -121,9 +121,9 @@ class FolderReader {
         }
         for (Node& node : graph.module->graph().nodes())
             if (node.kind() == NodeKind::GetAttr)
-                if (const auto known = graph.module->tensors.find(node.target());
-                    known != graph.module->tensors.end() && node.type().isOpaque())
-                    graph.module->graph().setType(node, typeOf(known->second));
+                if (const auto found = graph.module->tensors.find(node.target());
+                    found != graph.module->tensors.end() && node.type().isOpaque())
+                    graph.module->graph().setType(node, typeOf(found->second));
         addGraph(m_file, std::move(graph), "module", m_options);
         return {};
     }

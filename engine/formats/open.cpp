@@ -142,7 +142,7 @@ std::string torchVersionIn(const FileTree& folder, const std::string& path) {
 
 }  // namespace
 
-struct RecognisedFile::Known {
+struct RecognisedFile::Data {
     std::string path;
     FileFormat format = FileFormat::Unknown;
     // What was read to recognise it; of a folder its list of files.
@@ -152,58 +152,58 @@ struct RecognisedFile::Known {
     std::shared_ptr<Storage> text;  // of what is neither an archive nor safetensors
 };
 
-FileFormat RecognisedFile::format() const { return m_known->format; }
+FileFormat RecognisedFile::format() const { return m_data->format; }
 
 Result<RecognisedFile> RecognisedFile::at(const std::string& path) {
     if (!isFolder(path)) {
         CT_TRY(const ByteSource source, ByteSource::open(path));
         return of(source, path);
     }
-    auto known = std::make_shared<Known>();
-    known->path = path;
-    known->format = FileFormat::DebugFolder;
-    CT_TRY(known->folder, listFolder(path));
-    if (isExported(*known->folder)) known->format = FileFormat::Exported;
-    else if (isPackage(*known->folder)) known->format = FileFormat::CompiledPackage;
-    return RecognisedFile(std::move(known));
+    auto data = std::make_shared<Data>();
+    data->path = path;
+    data->format = FileFormat::DebugFolder;
+    CT_TRY(data->folder, listFolder(path));
+    if (isExported(*data->folder)) data->format = FileFormat::Exported;
+    else if (isPackage(*data->folder)) data->format = FileFormat::CompiledPackage;
+    return RecognisedFile(std::move(data));
 }
 
 Result<RecognisedFile> RecognisedFile::of(const ByteSource& source, const std::string& path) {
-    auto known = std::make_shared<Known>();
-    known->path = path;
-    known->source = source;
+    auto data = std::make_shared<Data>();
+    data->path = path;
+    data->source = source;
     CT_TRY(const std::shared_ptr<Storage> start, source.readStart(kLegacyMagic.size()));
     if (textOf(*start).starts_with(kZipMagic)) {
         CT_TRY(ZipArchive archive, ZipArchive::open(source, path));
-        CT_TRY(known->format, detectArchive(archive));
-        known->archive.emplace(std::move(archive));
+        CT_TRY(data->format, detectArchive(archive));
+        data->archive.emplace(std::move(archive));
     } else if (textOf(*start).starts_with(kLegacyMagic)) {
-        known->format = FileFormat::LegacyTorchSave;
+        data->format = FileFormat::LegacyTorchSave;
     } else if (looksLikeSafeTensors(textOf(*start))) {
-        known->format = FileFormat::SafeTensors;
+        data->format = FileFormat::SafeTensors;
     } else {
-        CT_TRY(known->text, source.readText(path));
-        known->format = detectText(textOf(*known->text));
+        CT_TRY(data->text, source.readText(path));
+        data->format = detectText(textOf(*data->text));
     }
-    return RecognisedFile(std::move(known));
+    return RecognisedFile(std::move(data));
 }
 
 Result<OpenedFile> RecognisedFile::open(const OpenOptions& options) const {
-    const Known& known = *m_known;
-    const std::string& path = known.path;
+    const Data& data = *m_data;
+    const std::string& path = data.path;
     auto read = [&]() -> Result<OpenedFile> {
-        if (known.format == FileFormat::Exported && known.folder) return readExported(*known.folder, path);
-        if (known.format == FileFormat::CompiledPackage && known.folder)
-            return describePackage(readPackage(*known.folder, path));
-        if (known.folder) return readFolder(*known.folder, path, options);
-        if (known.archive) return openArchive(*known.archive, known.format, path, options);
-        switch (known.format) {
-            case FileFormat::SafeTensors: return openSafeTensors(*known.source, path);
+        if (data.format == FileFormat::Exported && data.folder) return readExported(*data.folder, path);
+        if (data.format == FileFormat::CompiledPackage && data.folder)
+            return describePackage(readPackage(*data.folder, path));
+        if (data.folder) return readFolder(*data.folder, path, options);
+        if (data.archive) return openArchive(*data.archive, data.format, path, options);
+        switch (data.format) {
+            case FileFormat::SafeTensors: return openSafeTensors(*data.source, path);
             case FileFormat::FxText:
-            case FileFormat::Log: return openTextFile(textOf(*known.text), path, options);
+            case FileFormat::Log: return openTextFile(textOf(*data.text), path, options);
             case FileFormat::Repro:
-                return readRepro(textOf(*known.text), path, storagesBeside(path, textOf(*known.text)));
-            case FileFormat::StructuredTrace: return readStructuredTrace(textOf(*known.text), path, options);
+                return readRepro(textOf(*data.text), path, storagesBeside(path, textOf(*data.text)));
+            case FileFormat::StructuredTrace: return readStructuredTrace(textOf(*data.text), path, options);
             case FileFormat::LegacyTorchSave:
                 return unsupported("a torch.save file from before PyTorch 1.6", path,
                                    {"load it in PyTorch and save it again"});
@@ -215,10 +215,10 @@ Result<OpenedFile> RecognisedFile::open(const OpenOptions& options) const {
     };
     CT_TRY(OpenedFile file, read());
     file.path = path;
-    if (file.format == FileFormat::Unknown) file.format = known.format;
-    const std::string torch = known.folder ? torchVersionIn(*known.folder, path)
-                              : known.text ? torchVersionIn(textOf(*known.text))
-                                           : std::string();
+    if (file.format == FileFormat::Unknown) file.format = data.format;
+    const std::string torch = data.folder ? torchVersionIn(*data.folder, path)
+                              : data.text ? torchVersionIn(textOf(*data.text))
+                                          : std::string();
     for (OpenedGraph& graph : file.graphs)
         if (graph.module && graph.module->origin.torch.empty()) graph.module->origin.torch = torch;
     return file;

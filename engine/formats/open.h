@@ -73,9 +73,9 @@ class RecognisedFile {
     Result<OpenedFile> open(const OpenOptions& options = {}) const;
 
   private:
-    struct Known;
-    explicit RecognisedFile(std::shared_ptr<const Known> known) : m_known(std::move(known)) {}
-    std::shared_ptr<const Known> m_known;
+    struct Data;
+    explicit RecognisedFile(std::shared_ptr<const Data> data) : m_data(std::move(data)) {}
+    std::shared_ptr<const Data> m_data;
 };
 
 /// Opens a file of any format, or a folder that PyTorch wrote. Executes nothing of it. Errors name the entry, the place

@@ -88,7 +88,7 @@ class WrapperReader {
         }
         for (auto& [index, constant] : m_constants) m_model.constants.push_back(std::move(constant));
         for (PackagedValue& input : m_model.inputs)
-            if (const auto known = m_types.find(input.name); known != m_types.end()) input.type = known->second;
+            if (const auto found = m_types.find(input.name); found != m_types.end()) input.type = found->second;
             else if (const auto port = m_ports.find(input.name); port != m_ports.end())
                 input.type = port->second.text();
         for (size_t i = 0; i < m_model.outputs.size(); ++i)
@@ -314,7 +314,7 @@ class WrapperReader {
 
     std::string typeOf(std::string name) const {
         for (size_t steps = 0; steps <= m_same.size(); ++steps) {
-            if (const auto known = m_types.find(name); known != m_types.end()) return known->second;
+            if (const auto found = m_types.find(name); found != m_types.end()) return found->second;
             const auto same = m_same.find(name);
             if (same == m_same.end() || same->second == "inputs") break;
             name = same->second;

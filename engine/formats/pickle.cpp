@@ -31,10 +31,10 @@ class ShapeCheck {
     Error fail(std::string what) const { return Error{ErrorCode::Limit, std::move(what), m_where, {}}; }
     Result<Extent> visit(const PickleNode* node, int depth) {
         if (depth > kMaxPickleDepth) return fail("nested more than 256 levels deep");
-        if (const auto known = m_known.find(node); known != m_known.end()) {
-            if (known->second.open) return fail("a container holds itself");
-            if (depth + known->second.height > kMaxPickleDepth) return fail("nested more than 256 levels deep");
-            return known->second;
+        if (const auto found = m_known.find(node); found != m_known.end()) {
+            if (found->second.open) return fail("a container holds itself");
+            if (depth + found->second.height > kMaxPickleDepth) return fail("nested more than 256 levels deep");
+            return found->second;
         }
         if (node->items.empty()) return Extent{0, 1, false};
         m_known[node].open = true;

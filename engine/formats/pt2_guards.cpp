@@ -100,7 +100,7 @@ class GuardReader {
         for (const Node* each : m_graph.placeholders())
             if (each->name() == name) input = each;
         if (input == nullptr) return invalidInput("there is no input '" + name + "'");
-        if (const SymType* own = input->type().sym(); own && own->expr) return own->expr;
+        if (const SymType* symType = input->type().sym(); symType && symType->expr) return symType->expr;
         const TensorType* type = input->type().tensor();
         if (type == nullptr) return invalidInput("input '" + name + "' is not a tensor");
         if (take(".storage_offset()")) return type->offset.expr();
@@ -147,9 +147,9 @@ bool isOfRange(const Expr& guard, const std::map<std::string, SymbolInfo>& symbo
     const bool least = guard->kind == ExprKind::Ge;
     if ((!least && guard->kind != ExprKind::Le) || guard->operands[0]->kind != ExprKind::Symbol) return false;
     const auto bound = guard->operands[1].asInt();
-    const auto known = symbols.find(guard->operands[0]->name);
-    if (!bound || known == symbols.end()) return false;
-    const auto& [lower, upper, hint] = known->second;
+    const auto found = symbols.find(guard->operands[0]->name);
+    if (!bound || found == symbols.end()) return false;
+    const auto& [lower, upper, hint] = found->second;
     return least ? lower && *lower >= *bound : upper && *upper <= *bound;
 }
 

@@ -6,7 +6,7 @@ namespace cutaway {
 
 Result<Expr> Pt2Types::expression(std::string_view text, const std::string& where) {
     std::string key(text);
-    if (const auto known = m_expressions.find(key); known != m_expressions.end()) return known->second;
+    if (const auto found = m_expressions.find(key); found != m_expressions.end()) return found->second;
     auto parsed = parseExpr(text);
     if (!parsed) {
         Error error = std::move(parsed).error();

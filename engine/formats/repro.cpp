@@ -153,8 +153,8 @@ class ReproReader {
     // -- sample inputs
     std::optional<int64_t> number(const SymInt& size) {
         const Expr value = substitute(size.expr(), [this](const std::string& symbol) {
-            const auto known = m_inputs.symbols.find(symbol);
-            return Expr::integer(known == m_inputs.symbols.end() ? kDefaultHint : known->second);
+            const auto found = m_inputs.symbols.find(symbol);
+            return Expr::integer(found == m_inputs.symbols.end() ? kDefaultHint : found->second);
         });
         return value.asInt();
     }

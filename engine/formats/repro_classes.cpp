@@ -76,8 +76,8 @@ class ReproClasses {
             if (equals == std::string_view::npos || !line.substr(first).starts_with("self.") || !line.ends_with("()"))
                 continue;
             const std::string_view attribute = line.substr(first + 5, equals - first - 5);
-            const auto known = m_classes.find(line.substr(equals + 3, line.size() - equals - 5));
-            if (known != m_classes.end()) made.emplace_back(attribute, known->second);
+            const auto found = m_classes.find(line.substr(equals + 3, line.size() - equals - 5));
+            if (found != m_classes.end()) made.emplace_back(attribute, found->second);
         }
         if (depth < kDeepest)
             for (const auto& [attribute, inner] : made) write(inner, attribute, depth + 1, text);

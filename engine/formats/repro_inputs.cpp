@@ -210,11 +210,11 @@ class LoadArgsReader {
         ReproInput input;
         input.name = nameOf(comment);
         const SyntaxId buffer = call.positional(0);
-        const auto known = buffer == kNoSyntax ? m_byName.end() : m_byName.find(m_literals.text(buffer));
-        if (known == m_byName.end()) return invalidInput("the tensor's storage is not defined");
-        input.storage = known->second;
+        const auto it = buffer == kNoSyntax ? m_byName.end() : m_byName.find(m_literals.text(buffer));
+        if (it == m_byName.end()) return invalidInput("the tensor's storage is not defined");
+        input.storage = it->second;
         TensorType& type = input.type;
-        type.device = m_devices[known->second];
+        type.device = m_devices[it->second];
         CT_TRY(type.sizes, m_literals.sizes(call.either(1, "shape")));
         const SyntaxId strides = call.either(2, "stride");
         type.strides = contiguousStrides(type.sizes);

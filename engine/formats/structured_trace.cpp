@@ -83,8 +83,8 @@ class TraceReader {
         for (const auto& [event, count] : m_counts) m_file.contents.push_back(event + " × " + std::to_string(count));
         for (OpenedGraph& graph : m_file.graphs)
             for (const auto& [name, info] : m_symbols)
-                if (auto known = graph.module->symbols.find(name); known != graph.module->symbols.end())
-                    known->second = info;
+                if (auto found = graph.module->symbols.find(name); found != graph.module->symbols.end())
+                    found->second = info;
         CT_TRY_VOID(requireGraphs(m_file, m_options));
         return std::move(m_file);
     }

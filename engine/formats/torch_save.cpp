@@ -200,8 +200,8 @@ class SavedReader {
     }
     /// The payload, shared by all storages with its key. `component` is the width that big-endian data is swapped by.
     Result<std::shared_ptr<Storage>*> payload(const StorageId& id, size_t component) {
-        const auto known = m_storages.find(id.key);
-        if (known == m_storages.end()) {
+        const auto found = m_storages.find(id.key);
+        if (found == m_storages.end()) {
             const ZipEntry* entry = m_archive.find("data/" + id.key);
             if (entry == nullptr)
                 return Error{ErrorCode::NotFound,

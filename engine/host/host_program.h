@@ -22,11 +22,11 @@ namespace cutaway {
 /// A tensor of a function.
 struct HostValue {
     enum class Kind : uint8_t {
-        Input,     // parameter `index`
-        Constant,  // `index` of the program's constants
-        Slot,      // `offset` bytes after the start of slot `index`
-        Own,       // memory of its own, which a step returns
-        View,      // of value `index`, `offset` elements after its first
+        Input,      // parameter `index`
+        Constant,   // `index` of the program's constants
+        Slot,       // `offset` bytes after the start of slot `index`
+        StepOwned,  // memory of its own, which a step returns
+        View,       // of value `index`, `offset` elements after its first
     };
     Kind kind = Kind::Slot;
     int64_t index = -1;
@@ -109,13 +109,13 @@ struct HostStep {
     std::vector<int64_t> results;  // value numbers, -1 for results that are not tensors or that nobody asked for
     /// Sizes that follow from what the step returns: symbol, result, and its dim (-1: the number in it); or from sizes
     /// that are known then, which stand in `value`.
-    struct Found {
+    struct BoundSize {
         std::string symbol;
         size_t result = 0;
         int64_t dim = -1;
         Expr value;
     };
-    std::vector<Found> found;
+    std::vector<BoundSize> found;
 };
 
 /// A result that is a number: a literal, or one that follows from the sizes of the inputs and from those that steps

@@ -77,7 +77,7 @@ class Printer {
             case HostValue::Kind::Input: return m_function->parameters[static_cast<size_t>(value.index)].name;
             case HostValue::Kind::Constant: return "constant " + m_program->constants[static_cast<size_t>(value.index)];
             case HostValue::Kind::Slot: return "slot" + std::to_string(value.index) + offset;
-            case HostValue::Kind::Own: return "memory of its own";
+            case HostValue::Kind::StepOwned: return "memory of its own";
             default: return "view of " + name(value.index) + offset;
         }
     }
@@ -96,7 +96,7 @@ class Printer {
         for (const Argument& arg : step.args) args.push_back(printArgument(arg));
         std::string line =
             names(step.results) + " = " + step.op + "(" + joined(args) + ")" + by(step) + "  # " + step.node;
-        for (const HostStep::Found& found : step.found)
+        for (const HostStep::BoundSize& found : step.found)
             line +=
                 "\n    " + found.symbol + " = " +
                 (found.value     ? cutaway::text(found.value)

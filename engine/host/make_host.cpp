@@ -4,7 +4,7 @@
 #include "engine/interpret/higher_order.h"
 #include "engine/interpret/specialize.h"
 #include "engine/ir/data_dependent.h"
-#include "engine/ir/found_sizes.h"
+#include "engine/ir/unbacked_sizes.h"
 #include "engine/libraries/choose.h"
 #include "engine/schedule/lowering_memo.h"
 #include "engine/support/checked.h"
@@ -43,7 +43,8 @@ class Maker {
         for (size_t i = 0; i < placeholders.size(); ++i) {
             const Node& node = *placeholders[i];
             const bool weight = i < module().inputs.size() && isWeight(module().inputs[i].kind);
-            const auto [saved, shared] = i < m_source->border.size() ? m_source->border[i] : std::pair(kNone, kNone);
+            const auto [saved, shared] =
+                i < m_source->savedInputs.size() ? m_source->savedInputs[i] : std::pair(kNone, kNone);
             const bool constant = (weight || shared >= 0) && !isWritten(node);
             m_function.parameters.push_back(
                 {node.name(), node.type(), constant, weight && !constant, saved, constant ? shared : kNone});
@@ -73,20 +74,20 @@ class Maker {
     }
     bool isKnown(const std::string& symbol) const {
         return std::any_of(m_function.symbols.begin(), m_function.symbols.end(),
-                           [&](const HostSymbol& known) { return known.name == symbol; });
+                           [&](const HostSymbol& hostSymbol) { return hostSymbol.name == symbol; });
     }
     /// Whether a step finds the symbol's value in data.
     bool isFound(const std::string& symbol) const {
         return std::any_of(m_function.steps.begin(), m_function.steps.end(), [&](const HostStep& step) {
             return std::any_of(step.found.begin(), step.found.end(),
-                               [&](const HostStep::Found& found) { return found.symbol == symbol; });
+                               [&](const HostStep::BoundSize& found) { return found.symbol == symbol; });
         });
     }
     /// Behind what a step finds, the sizes that follow from it, for which PyTorch has symbols of their own.
-    void addFollowing(std::vector<HostStep::Found>& found) const {
+    void addFollowing(std::vector<HostStep::BoundSize>& found) const {
         if (found.empty()) return;
         std::set<std::string> known = knownSymbols();
-        for (const HostStep::Found& own : found) known.insert(own.symbol);
+        for (const HostStep::BoundSize& size : found) known.insert(size.symbol);
         for (const auto& [symbol, value] : m_following) {
             const std::vector<std::string> needed = symbolsOf(value);
             const bool follows = std::all_of(needed.begin(), needed.end(),
@@ -130,18 +131,20 @@ class Maker {
         for (size_t i = 0; i < m_scheduled->calls.size(); ++i)
             if (!foundBy(m_scheduled->calls[i]).empty()) m_function.segments.push_back(i + 1);
     }
-    static std::vector<HostStep::Found> foundBy(const ScheduledCall& call) {
-        std::vector<HostStep::Found> found;
+    static std::vector<HostStep::BoundSize> foundBy(const ScheduledCall& call) {
+        std::vector<HostStep::BoundSize> found;
         if (call.node == nullptr || !call.node->isCall()) return found;
         const auto note = [&](const Expr& expr, size_t result, int64_t dim) {
             if (expr && expr->kind == ExprKind::Symbol) found.push_back({expr->name, result, dim});
         };
-        if (std::string number = foundNumber(*call.node); !number.empty()) found.push_back({std::move(number), 0, -1});
+        if (std::string number = unbackedNumber(*call.node); !number.empty())
+            found.push_back({std::move(number), 0, -1});
         if (!sizeDependsOnData(call.node->op(), call.node->args())) return found;
         const auto tensor = [&](const ValueType& type, size_t result) {
-            if (const TensorType* own = type.tensor())
-                for (size_t d = 0; d < own->sizes.size(); ++d)
-                    if (!own->sizes[d].isInt()) note(own->sizes[d].expr(), result, static_cast<int64_t>(d));
+            if (const TensorType* tensorType = type.tensor())
+                for (size_t d = 0; d < tensorType->sizes.size(); ++d)
+                    if (!tensorType->sizes[d].isInt())
+                        note(tensorType->sizes[d].expr(), result, static_cast<int64_t>(d));
         };
         tensor(call.node->type(), 0);
         if (const TupleType* items = call.node->type().tuple())
@@ -152,22 +155,22 @@ class Maker {
         for (const ScheduledValue& value : m_scheduled->values) {
             const Node& node = *value.key.node;
             if (value.kind == ScheduledValue::Kind::Input) continue;
-            HostValue own{HostValue::Kind::Slot, -1, 0, *tensorOf(value.key), node.name()};
+            HostValue hostValue{HostValue::Kind::Slot, -1, 0, *tensorOf(value.key), node.name()};
             if (value.kind == ScheduledValue::Kind::Constant) {
-                own.kind = HostValue::Kind::Constant;
-                own.index = constantNumber(node);
-                own.constant = true;
-                m_number[value.key] = addValue(std::move(own));
+                hostValue.kind = HostValue::Kind::Constant;
+                hostValue.index = constantNumber(node);
+                hostValue.constant = true;
+                m_number[value.key] = addValue(std::move(hostValue));
                 continue;
             }
             const ScheduledCall& call = m_scheduled->calls[static_cast<size_t>(value.definedBy)];
-            if (call.kind == CallKind::Reference) own.kind = HostValue::Kind::Own;
+            if (call.kind == CallKind::Reference) hostValue.kind = HostValue::Kind::StepOwned;
             if (value.over >= 0) {
-                own.kind = HostValue::Kind::View;
-                own.index = m_number.at(m_scheduled->values[static_cast<size_t>(value.over)].key);
+                hostValue.kind = HostValue::Kind::View;
+                hostValue.index = m_number.at(m_scheduled->values[static_cast<size_t>(value.over)].key);
             }
-            const bool placed = own.kind == HostValue::Kind::Slot;
-            const int64_t number = addValue(std::move(own));
+            const bool placed = hostValue.kind == HostValue::Kind::Slot;
+            const int64_t number = addValue(std::move(hostValue));
             m_number[value.key] = number;
             if (placed) m_lives.push_back({number, value.definedBy, value.memoryUntil});
         }
@@ -175,9 +178,9 @@ class Maker {
     int64_t constantNumber(const Node& node) {
         auto& constants = m_host->constants;
         const std::string name = hostConstant(m_function.name, node.target());
-        const auto known = std::find(constants.begin(), constants.end(), name);
-        const auto place = known - constants.begin();
-        if (known == constants.end()) constants.push_back(name);
+        const auto found = std::find(constants.begin(), constants.end(), name);
+        const auto place = found - constants.begin();
+        if (found == constants.end()) constants.push_back(name);
         return place;
     }
 
@@ -394,7 +397,7 @@ class Maker {
         std::set<std::string> known;
         for (const HostSymbol& symbol : m_function.symbols) known.insert(symbol.name);
         for (const HostStep& step : m_function.steps)
-            for (const HostStep::Found& found : step.found) known.insert(found.symbol);
+            for (const HostStep::BoundSize& found : step.found) known.insert(found.symbol);
         return known;
     }
     void addGuards() {

@@ -16,7 +16,7 @@ struct HostSource {
     /// Of the graphs that its calls run the names of the functions.
     std::map<std::string, std::string> functions;
     /// Of a backward, for each placeholder: HostParameter::saved and shared. Empty of all others.
-    std::vector<std::pair<int64_t, int64_t>> border = {};
+    std::vector<std::pair<int64_t, int64_t>> savedInputs = {};
 };
 /// One function of a program that has its kernels already; constants are added to the program's. Errors, by node:
 /// results of several values passed on as a whole, arguments that no compiled graph can pass, results that are

@@ -9,20 +9,20 @@ namespace cutaway {
 namespace {
 
 HostKernel kernelOf(const Kernel& kernel, const std::string& name, const LoweredKernel& lowered) {
-    HostKernel own{name, {}, kernel.sizes, lowered.workspace, {}, lowered.checks};
+    HostKernel hostKernel{name, {}, kernel.sizes, lowered.workspace, {}, lowered.checks};
     for (size_t i = 0; i < lowered.nests.size(); ++i) {
         const LoopNest& nest = lowered.nests[i];
-        own.launches.push_back({lowered.functionOf(i), nest.range, nest.unit, nest.threads});
+        hostKernel.launches.push_back({lowered.functionOf(i), nest.range, nest.unit, nest.threads});
     }
-    for (const KernelBuffer& buffer : kernel.buffers) own.written.push_back(buffer.written);
-    return own;
+    for (const KernelBuffer& buffer : kernel.buffers) hostKernel.written.push_back(buffer.written);
+    return hostKernel;
 }
 
 /// The function of a graph, before those of the graphs that its calls run.
 Result<void> addFunction(const ScheduledProgram& scheduled, const std::string& name,
                          const std::vector<LoweredKernel>& kernels, size_t& next, HostProgram& program,
-                         std::vector<std::pair<int64_t, int64_t>> border = {}) {
-    HostSource source{name, &scheduled, {}, {}, std::move(border)};
+                         std::vector<std::pair<int64_t, int64_t>> savedInputs = {}) {
+    HostSource source{name, &scheduled, {}, {}, std::move(savedInputs)};
     for (const PlannedKernel& planned : scheduled.kernels) {
         const std::string own = name == kRunFunction ? planned.kernel.name : name + "/" + planned.kernel.name;
         source.kernels.push_back(program.kernels.size());
@@ -64,15 +64,15 @@ Result<HostProgram> hostProgramOf(const TrainingHalves& halves, const std::vecto
     const Graph& forward = halves.forward->module->graph();
     const std::vector<Node*> placeholders = forward.placeholders();
     const std::vector<Argument> results = forward.outputs();
-    std::vector<std::pair<int64_t, int64_t>> border;
+    std::vector<std::pair<int64_t, int64_t>> savedInputs;
     for (const int64_t saved : halves.saved) {
         const Node* value = saved < 0 ? nullptr : results.at(static_cast<size_t>(saved)).node();
         const auto input = std::find(placeholders.begin(), placeholders.end(), value);
         const bool shared = value != nullptr && input != placeholders.end() &&
                             program.functions[0].parameters[static_cast<size_t>(input - placeholders.begin())].constant;
-        border.emplace_back(saved, shared ? input - placeholders.begin() : -1);
+        savedInputs.emplace_back(saved, shared ? input - placeholders.begin() : -1);
     }
-    CT_TRY_VOID(addFunction(*halves.backward, kBackwardFunction, kernels, next, program, std::move(border)));
+    CT_TRY_VOID(addFunction(*halves.backward, kBackwardFunction, kernels, next, program, std::move(savedInputs)));
     return program;
 }
 

@@ -175,9 +175,9 @@ class FoldedConstant final : public Recipe, public std::enable_shared_from_this<
 
     /// The view that this is of the computed value.
     Result<Tensor> viewOf(Tensor computed) const {
-        const std::shared_ptr<Module> own = views();
-        own->tensors[kComputed] = std::move(computed);
-        CT_TRY(std::vector<Tensor> values, interpret(*own, {}));
+        const std::shared_ptr<Module> module = views();
+        module->tensors[kComputed] = std::move(computed);
+        CT_TRY(std::vector<Tensor> values, interpret(*module, {}));
         return std::move(values.at(0));
     }
 
@@ -188,14 +188,14 @@ class FoldedConstant final : public Recipe, public std::enable_shared_from_this<
             return viewOf(std::move(whole));
         }
         if (!m_isView) {
-            auto own = std::make_shared<Module>(*m_graph);
-            for (auto& [name, tensor] : own->tensors) {
+            auto copy = std::make_shared<Module>(*m_graph);
+            for (auto& [name, tensor] : copy->tensors) {
                 if (!tensor.defined()) continue;
                 CT_TRY(auto storage, Storage::forOneUse(tensor.storage()));
                 tensor = Tensor(std::move(storage), tensor.dtype(), tensor.sizes(), tensor.strides(), tensor.offset(),
                                 tensor.device());
             }
-            module = std::move(own);
+            module = std::move(copy);
         }
         CT_TRY(std::vector<Tensor> values, interpret(*module, {}));
         return std::move(values.at(0));
@@ -203,13 +203,13 @@ class FoldedConstant final : public Recipe, public std::enable_shared_from_this<
 
     /// Writes the value in this layout into `into`; keeps nothing. A value that somebody holds is not computed again.
     Result<void> computeInto(std::span<std::byte> into, DType dtype, const Dims& sizes, const Dims& strides) const {
-        std::optional<Tensor> known;
+        std::optional<Tensor> tensor;
         {
             const std::lock_guard lock(m_mutex);
             if (const std::shared_ptr<Storage> storage = m_storage.lock())
-                known.emplace(storage, m_value.dtype, m_value.sizes, m_value.strides, m_value.offset, m_value.device);
+                tensor.emplace(storage, m_value.dtype, m_value.sizes, m_value.strides, m_value.offset, m_value.device);
         }
-        if (!known) {
+        if (!tensor) {
             auto made = guarded([&] { return compute(); });
             if (!made) {
                 Error error = made.error();
@@ -217,15 +217,15 @@ class FoldedConstant final : public Recipe, public std::enable_shared_from_this<
                                 "' cannot be computed: " + error.message;
                 return error;
             }
-            known = std::move(*made);
+            tensor = std::move(*made);
         }
-        CT_CHECK(known->dtype() == dtype && known->sizes() == sizes, "a recipe computes what its type says");
-        if (known->strides() == strides) {
-            std::memcpy(into.data(), known->data(), into.size());
+        CT_CHECK(tensor->dtype() == dtype && tensor->sizes() == sizes, "a recipe computes what its type says");
+        if (tensor->strides() == strides) {
+            std::memcpy(into.data(), tensor->data(), into.size());
             return {};
         }
         Tensor target(Storage::view(into.data(), into.size(), nullptr), dtype, sizes, strides);
-        copyInto(target, *known);
+        copyInto(target, *tensor);
         return {};
     }
 
@@ -295,21 +295,21 @@ Result<Snapshot> withConstants(const Module& module, const Progress& progress) {
             error.message = "the constant '" + names[i] + "' cannot be computed: " + error.message;
             return error;
         }
-    auto own = std::make_shared<Module>(module);
-    for (size_t i = 0; i < names.size(); ++i) own->tensors[names[i]] = **values[i];
-    own->recipes.clear();
-    return Snapshot(std::move(own));
+    auto copy = std::make_shared<Module>(module);
+    for (size_t i = 0; i < names.size(); ++i) copy->tensors[names[i]] = **values[i];
+    copy->recipes.clear();
+    return Snapshot(std::move(copy));
 }
 
 Result<Snapshot> withDeferredConstants(const Module& module) {
     const std::vector<std::string> names = recipesRead(module);
     if (names.empty()) return Snapshot();
-    auto own = std::make_shared<Module>(module);
+    auto copy = std::make_shared<Module>(module);
     for (const std::string& name : names) {
-        CT_TRY(own->tensors[name], module.recipes.at(name)->deferred());
+        CT_TRY(copy->tensors[name], module.recipes.at(name)->deferred());
     }
-    own->recipes.clear();
-    return Snapshot(std::move(own));
+    copy->recipes.clear();
+    return Snapshot(std::move(copy));
 }
 
 int64_t constantBytes(const Module& module) {

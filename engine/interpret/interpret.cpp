@@ -55,12 +55,12 @@ Result<void> checkCount(const Module& module, const std::vector<Tensor>& inputs)
                         " were given");
 }
 
-Result<void> makeReady(Module& own, const std::vector<Tensor>& inputs, bool symbolic, bool pythonCalls) {
+Result<void> makeReady(Module& module, const std::vector<Tensor>& inputs, bool symbolic, bool pythonCalls) {
     if (symbolic) {
-        CT_TRY(const SymbolValues values, solveSymbols(own, inputs));
-        CT_TRY_VOID(specialize(own, values));
+        CT_TRY(const SymbolValues values, solveSymbols(module, inputs));
+        CT_TRY_VOID(specialize(module, values));
     }
-    if (pythonCalls) CT_TRY_VOID(lowerTorchCalls(own));
+    if (pythonCalls) CT_TRY_VOID(lowerTorchCalls(module));
     return {};
 }
 
@@ -89,15 +89,15 @@ Result<std::vector<Tensor>> interpret(const Module& module, const std::vector<Te
     CT_TRY_VOID(checkCount(module, inputs));
     const bool symbolic = !freeSymbols(module).empty(), pythonCalls = hasTorchCalls(module);
     if (!symbolic && !pythonCalls) return Interpreter(module, nullptr, options).run(inputs);
-    Module own(module);
-    CT_TRY_VOID(makeReady(own, inputs, symbolic, pythonCalls));
+    Module copy(module);
+    CT_TRY_VOID(makeReady(copy, inputs, symbolic, pythonCalls));
     InterpretOptions inner = options;
     // Nodes keep their ids, so observers see them as they are.
     if (pythonCalls && options.observe)
         inner.observe = [&](const Node& node, const TensorList& values) {
             if (const Node* given = module.graph().find(node.id())) options.observe(*given, values);
         };
-    return Interpreter(own, symbolic ? &own : nullptr, inner).run(inputs);
+    return Interpreter(copy, symbolic ? &copy : nullptr, inner).run(inputs);
 }
 
 Result<Snapshot> readyToRun(const Module& module, const std::vector<Tensor>& inputs) {
@@ -105,10 +105,10 @@ Result<Snapshot> readyToRun(const Module& module, const std::vector<Tensor>& inp
     const bool symbolic = !freeSymbols(module).empty(), pythonCalls = hasTorchCalls(module);
     const bool defined = callsDefined(module);
     if (!symbolic && !pythonCalls && !defined) return Snapshot();
-    auto own = std::make_shared<Module>(module);
-    if (symbolic || pythonCalls) CT_TRY_VOID(makeReady(*own, inputs, symbolic, pythonCalls));
-    if (defined) CT_TRY_VOID(writeOutDefined(*own));
-    return Snapshot(std::move(own));
+    auto copy = std::make_shared<Module>(module);
+    if (symbolic || pythonCalls) CT_TRY_VOID(makeReady(*copy, inputs, symbolic, pythonCalls));
+    if (defined) CT_TRY_VOID(writeOutDefined(*copy));
+    return Snapshot(std::move(copy));
 }
 
 std::vector<std::string> tensorsWithoutData(const Module& module) {
@@ -143,9 +143,9 @@ bool contradicts(const Module& module, const TensorType& type, const Tensor& val
         const int64_t actual = value.sizes()[dim];
         if (size.isInt() && size.value() != actual) return true;
         if (size.isInt() || size.expr()->kind != ExprKind::Symbol) continue;
-        const auto known = module.symbols.find(size.expr()->name);
-        if (known == module.symbols.end()) continue;
-        if (actual < known->second.least() || (known->second.upper && actual > *known->second.upper)) return true;
+        const auto found = module.symbols.find(size.expr()->name);
+        if (found == module.symbols.end()) continue;
+        if (actual < found->second.least() || (found->second.upper && actual > *found->second.upper)) return true;
     }
     return false;
 }
@@ -157,9 +157,9 @@ std::string rangesOf(const Module& module, const TensorType& type) {
         if (!size.isInt())
             for (const std::string& symbol : symbolsOf(size.expr())) symbols.insert(symbol);
     for (const std::string& symbol : symbols)
-        if (const auto known = module.symbols.find(symbol); known != module.symbols.end() && known->second.upper)
-            text += (text.empty() ? " with " : ", ") + symbol + " in [" + std::to_string(known->second.least()) + ", " +
-                    std::to_string(*known->second.upper) + "]";
+        if (const auto found = module.symbols.find(symbol); found != module.symbols.end() && found->second.upper)
+            text += (text.empty() ? " with " : ", ") + symbol + " in [" + std::to_string(found->second.least()) + ", " +
+                    std::to_string(*found->second.upper) + "]";
     return text;
 }
 

@@ -29,27 +29,27 @@ struct InterpretOptions {
 
 /// `inputs`: one tensor per placeholder, in order. Returns the output values in order (undefined for None and for
 /// text). Inputs are not changed: a graph that mutates works on copies. Symbolic sizes take the inputs' numbers, sizes
-/// that depend on data those of the values computed. Attributes without data get stand-ins (tensor/fill.h). Errors name
-/// the node and the op.
+/// that depend on data those of the values computed. Attributes without data get synthetic weights (tensor/fill.h).
+/// Errors name the node and the op.
 Result<std::vector<Tensor>> interpret(const Module& module, const std::vector<Tensor>& inputs,
                                       const InterpretOptions& options = {});
 
 /// The graph that is then run: with numbers for symbols and ATen calls for Python's. Null if that is the module itself.
 Result<Snapshot> readyToRun(const Module& module, const std::vector<Tensor>& inputs);
 
-/// One tensor per placeholder: user inputs in order from `user`, the rest from the module's own tensors, or stand-ins
-/// made from their names (tensor/fill.h) where the file has no data. Errors name the input that is missing or has the
-/// wrong dtype or shape.
+/// One tensor per placeholder: user inputs in order from `user`, the rest from the module's own tensors, or synthetic
+/// weights made from their names (tensor/fill.h) where the file has no data. Errors name the input that is missing or
+/// has the wrong dtype or shape.
 Result<std::vector<Tensor>> bindInputs(const Module& module, const std::vector<Tensor>& user);
 
-/// The tensor of a get_attr node, or the stand-in for it that interpret() takes. Errors: no data, and sizes that are
-/// not numbers.
+/// The tensor of a get_attr node, or the synthetic weight for it that interpret() takes. Errors: no data, and sizes
+/// that are not numbers.
 Result<Tensor> attributeOf(const Module& module, const Node& node);
 
 /// The same for a parameter or buffer that `node`, a placeholder, stands for, by its name.
 Result<Tensor> constantNamed(const Module& module, const std::string& name, const Node& node);
 
-/// The parameters, buffers, constants and attributes that such stand-ins are needed for, sorted.
+/// The parameters, buffers, constants and attributes that such synthetic weights are needed for, sorted.
 std::vector<std::string> tensorsWithoutData(const Module& module);
 
 /// Values for the user inputs, from a seed: normal floats, small non-negative integers, random bools. Symbolic sizes

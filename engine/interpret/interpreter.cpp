@@ -4,7 +4,7 @@
 #include "engine/expr/evaluate.h"
 #include "engine/interpret/higher_order.h"
 #include "engine/interpret/specialize.h"
-#include "engine/ir/found_sizes.h"
+#include "engine/ir/unbacked_sizes.h"
 #include "engine/ops/alias.h"
 #include "engine/ops/library_kernels.h"
 #include "engine/ops/spoiled_value.h"
@@ -217,7 +217,7 @@ Result<void> Interpreter::learnSymbols(const Node& node) {
             symbol && symbol->expr && symbol->expr->kind == ExprKind::Symbol && value.defined() && value.numel() == 1)
             learned.emplace(symbol->expr->name, symbolValue(symbol->expr->name, value));
     };
-    if (const std::string number = foundNumber(node);
+    if (const std::string number = unbackedNumber(node);
         !number.empty() && !values.empty() && values[0].defined() && values[0].numel() == 1)
         learned.emplace(number, symbolValue(number, values[0]));
     if (const TupleType* tuple = node.type().tuple())

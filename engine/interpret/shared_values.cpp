@@ -70,7 +70,7 @@ Hash128 SharedValues::keyOf(const Tensor& given) {
     place.add(static_cast<uint64_t>(reinterpret_cast<uintptr_t>(given.storage().get()))).add(given.offset());
     addMeta(place, given);
     const Hash128 at = place.finish();
-    if (const auto known = m_given.find(at); known != m_given.end()) return known->second;
+    if (const auto found = m_given.find(at); found != m_given.end()) return found->second;
 
     Hasher content;
     addMeta(content, given);

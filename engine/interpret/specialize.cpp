@@ -37,8 +37,8 @@ void forEachExpr(const Argument& argument, const auto& visit) {
 std::string valuesOf(const Expr& expr, const SymbolValues& values) {
     std::string all;
     for (const std::string& symbol : symbolsOf(expr))
-        if (const auto known = values.find(symbol); known != values.end())
-            all += (all.empty() ? "" : ", ") + symbol + " = " + text(symbolLiteral(symbol, known->second));
+        if (const auto found = values.find(symbol); found != values.end())
+            all += (all.empty() ? "" : ", ") + symbol + " = " + text(symbolLiteral(symbol, found->second));
     return all;
 }
 
@@ -241,8 +241,8 @@ static Result<SymbolValues> solve(const Module& module, const std::vector<Tensor
         std::string message =
             each.where + " is " + std::to_string(each.actual) + ", the graph wants " + text(each.size);
         for (const std::string& symbol : symbolsOf(each.size))
-            if (const auto known = values.find(symbol); known != values.end())
-                message += "; " + symbol + " = " + std::to_string(known->second) + " by " + source[symbol];
+            if (const auto found = values.find(symbol); found != values.end())
+                message += "; " + symbol + " = " + std::to_string(found->second) + " by " + source[symbol];
         return invalidInput(std::move(message));
     }
     return values;
@@ -285,9 +285,9 @@ Result<void> checkGuards(const std::vector<SizeGuard>& guards, const SymbolValue
 
 Result<void> specialize(Module& module, const SymbolValues& values) {
     for (const auto& [symbol, value] : values) {
-        const auto known = module.symbols.find(symbol);
-        if (known == module.symbols.end()) continue;
-        const SymbolInfo& info = known->second;
+        const auto found = module.symbols.find(symbol);
+        if (found == module.symbols.end()) continue;
+        const SymbolInfo& info = found->second;
         const std::optional<int64_t> least = leastValue(symbol, info);
         if ((least && value < *least) || (info.upper && value > *info.upper))
             return invalidInput(symbol + " = " + std::to_string(value) + " is outside [" +

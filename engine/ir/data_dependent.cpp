@@ -12,8 +12,8 @@ bool sizeDependsOnData(const Op& op, std::span<const Argument> args) {
     if (op.schema() == nullptr) return op.is(Tag::DataDependent);
     if (op.is(Tag::DataDependent)) {
         const auto& params = op.schema()->params;
-        const auto told = std::ranges::find(params, "output_size", &Param::name);
-        const auto at = static_cast<size_t>(told - params.begin());
+        const auto found = std::ranges::find(params, "output_size", &Param::name);
+        const auto at = static_cast<size_t>(found - params.begin());
         return at >= std::min(args.size(), params.size()) || args[at].isNone();
     }
     if (op.mutates()) return false;

@@ -114,11 +114,11 @@ void MatchSide::addSurroundings() {
     from = to = near = label;
     for (size_t i = 0; i < size(); ++i)
         for (const int read : operands[i]) from[i] = mixed(from[i], from[static_cast<size_t>(read)]);
-    const auto addReaders = [&](MatchKey own, size_t node, const std::vector<MatchKey>& of) {
+    const auto addReaders = [&](MatchKey key, size_t node, const std::vector<MatchKey>& of) {
         MatchKey sum = 0;  // their order says nothing
         for (const Reader& reader : readers[node])
             sum += mixed(of[static_cast<size_t>(reader.node)], static_cast<MatchKey>(reader.slot));
-        return mixed(own, sum);
+        return mixed(key, sum);
     };
     for (size_t i = size(); i-- > 0;) to[i] = addReaders(to[i], i, to);
     constexpr int kSteps = 3;

@@ -81,8 +81,8 @@ class Guards {
 
   private:
     void keep(const Expr& condition, const Node& node) {
-        for (const SizeGuard& known : m_all)
-            if (known.condition == condition) return;
+        for (const SizeGuard& guard : m_all)
+            if (guard.condition == condition) return;
         m_all.push_back({condition, node.name(), node.op().name()});
     }
     /// Renames symbols, so that neverNegative() does not take them for backed sizes, which it assumes to be at least 1.
@@ -115,9 +115,9 @@ class Guards {
         (below ? range.least : range.most) = edge;
         const Expr symbol = Expr::symbol(linear.symbol);
         const auto kind = below ? ExprKind::Ge : ExprKind::Le;
-        std::erase_if(m_all, [&](const SizeGuard& known) {
-            return known.condition->kind == kind && known.condition->operands[0] == symbol &&
-                   known.condition->operands[1].asInt();
+        std::erase_if(m_all, [&](const SizeGuard& guard) {
+            return guard.condition->kind == kind && guard.condition->operands[0] == symbol &&
+                   guard.condition->operands[1].asInt();
         });
         m_all.push_back({Expr::make(kind, {symbol, Expr::integer(edge)}, DType::Bool), node.name(), node.op().name()});
     }

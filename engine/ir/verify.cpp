@@ -6,8 +6,8 @@
 
 #include "engine/ir/data_dependent.h"
 #include "engine/ir/fingerprint.h"
-#include "engine/ir/found_sizes.h"
 #include "engine/ir/infer.h"
+#include "engine/ir/unbacked_sizes.h"
 #include "engine/support/hash.h"
 
 namespace cutaway {
@@ -233,10 +233,10 @@ std::string typeText(const ValueType& type) {
 /// Whether the recorded type says in other words what is inferred: PyTorch gives a size that follows from data a symbol
 /// of its own (u1 rows of x[:u0]), and knows more conditions to hold.
 bool namesInferred(const ValueType& recorded, const ValueType& inferred) {
-    const TensorType *own = recorded.tensor(), *other = inferred.tensor();
-    if (own && other)
-        return own->dtype == other->dtype && own->device == other->device && own->strides == other->strides &&
-               std::equal(own->sizes.begin(), own->sizes.end(), other->sizes.begin(), other->sizes.end(), namesSize);
+    const TensorType *type = recorded.tensor(), *other = inferred.tensor();
+    if (type && other)
+        return type->dtype == other->dtype && type->device == other->device && type->strides == other->strides &&
+               std::equal(type->sizes.begin(), type->sizes.end(), other->sizes.begin(), other->sizes.end(), namesSize);
     const SymType *number = recorded.sym(), *found = inferred.sym();
     if (!number || !found || !number->expr || !found->expr || number->dtype != found->dtype) return false;
     if (number->dtype == DType::Bool)

@@ -126,8 +126,8 @@ class Accumulators {
                 return Expr::loadAlong(e->name, neighbour(e->operands[0], axis, count, first, vars),
                                        timesStep(e->operands[1], count), e->dtype);
             if (e->kind != ExprKind::Var) return Expr();
-            const auto own = vars.find(static_cast<int>(e->integer));
-            return own == vars.end() ? Expr() : Expr::var(own->second, e->dtype);
+            const auto found = vars.find(static_cast<int>(e->integer));
+            return found == vars.end() ? Expr() : Expr::var(found->second, e->dtype);
         });
     }
     /// Of a load or store; one that a condition chooses stays a choice.
@@ -169,8 +169,8 @@ Expr movedAlong(const Expr& expr, int axis, const Expr& further, const std::map<
         if (isAxis(e) || (e->kind == ExprKind::Call && e->name == "ramp" && isAxis(e->operands[0])))
             return further.asInt() == 0 ? e : makeIndex(ExprKind::Add, e, further);
         if (e->kind != ExprKind::Var) return Expr();
-        const auto own = vars.find(static_cast<int>(e->integer));
-        return own == vars.end() ? Expr() : Expr::var(own->second, e->dtype);
+        const auto found = vars.find(static_cast<int>(e->integer));
+        return found == vars.end() ? Expr() : Expr::var(found->second, e->dtype);
     });
 }
 

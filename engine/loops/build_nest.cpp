@@ -86,9 +86,10 @@ class NestBuilder {
                   for (const int s : inner.stores) store(m_kernel->stores[static_cast<size_t>(s)]);
               });
     }
-    void store(const KernelStore& own) {
+    void store(const KernelStore& kernelStore) {
         const StoreHow adding = m_plan->atomic ? StoreHow::Atomic : StoreHow::Adds;
-        append(Store{own.buffer, ready(own.index), Expr(), ready(own.value), own.adds ? adding : StoreHow::Puts});
+        append(Store{kernelStore.buffer, ready(kernelStore.index), Expr(), ready(kernelStore.value),
+                     kernelStore.adds ? adding : StoreHow::Puts});
     }
 
     using States = std::vector<int>;  // the variables of one reduction
@@ -175,13 +176,13 @@ class NestBuilder {
     }
     /// Along an inner loop: what the first inner loop reads of the next row, and where inner loops behind this one
     /// store.
-    void prefetchNext(const Loop& own) {
+    void prefetchNext(const Loop& loop) {
         const int row = m_plan->order.back();
         const auto along = [&](const std::vector<Loop>& loops, const Expr& index) {
-            if (loops.size() != 1 || !(loops[0].size == own.size)) return Expr();
+            if (loops.size() != 1 || !(loops[0].size == loop.size)) return Expr();
             const auto affine = affineIn(index, loops[0].axis);
             if (!affine || affine->coefficient.asInt() != 1) return Expr();
-            return sum(affine->rest, Expr::axis(own.axis));
+            return sum(affine->rest, Expr::axis(loop.axis));
         };
         std::set<std::pair<int, uint64_t>> seen;
         const auto prefetch = [&](int buffer, const Expr& index, bool toWrite) {

@@ -47,9 +47,9 @@ class TileBuilder {
         });
     }
     const Staged* stagedFor(const Expr& value) const {
-        const auto own =
+        const auto found =
             std::find_if(m_staged.begin(), m_staged.end(), [&](const Staged& s) { return s.load == value; });
-        return own == m_staged.end() ? nullptr : &*own;
+        return found == m_staged.end() ? nullptr : &*found;
     }
     /// How far memory goes on from row to row; 0 if that is not the same everywhere.
     Expr rowStep(const Expr& index) const {
@@ -71,8 +71,8 @@ class TileBuilder {
             return axis == m_tile->columns.axis ? m_tile->columns.first : Expr();
         });
     }
-    int scratch(const Staged& own) {
-        m_nest->scratch.push_back({own.load->dtype, m_tile->rows.count * m_tile->columns.count});
+    int scratch(const Staged& staged) {
+        m_nest->scratch.push_back({staged.load->dtype, m_tile->rows.count * m_tile->columns.count});
         return ~static_cast<int>(m_nest->scratch.size() - 1);
     }
     template <class S>
@@ -80,8 +80,8 @@ class TileBuilder {
         body.push_back({std::move(stmt)});
     }
 
-    void transpose(const Staged& own, Transpose::Side to) {
-        const Transpose::Side from{bufferOf(own.load), atFirst(own.load->operands[0]), own.step};
+    void transpose(const Staged& staged, Transpose::Side to) {
+        const Transpose::Side from{bufferOf(staged.load), atFirst(staged.load->operands[0]), staged.step};
         append(m_body, Transpose{std::move(to), from, m_tile->columns.extent, m_tile->rows.extent});
     }
     /// By all lanes of a block, which follow what lies side by side: along the columns of memory into scratch memory,

@@ -278,9 +278,9 @@ void writeElement(void* buffer, DType dtype, int64_t index, const Cell& value) {
 }
 
 void addToElement(void* buffer, DType dtype, int64_t index, const Cell& value) {
-    const Cell own = readElement(buffer, dtype, index);
-    const auto whole = static_cast<uint64_t>(own.whole) + static_cast<uint64_t>(value.whole);
-    writeElement(buffer, dtype, index, {own.real + value.real, static_cast<int64_t>(whole)});
+    const Cell cell = readElement(buffer, dtype, index);
+    const auto whole = static_cast<uint64_t>(cell.whole) + static_cast<uint64_t>(value.whole);
+    writeElement(buffer, dtype, index, {cell.real + value.real, static_cast<int64_t>(whole)});
 }
 
 }  // namespace cutaway

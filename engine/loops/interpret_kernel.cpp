@@ -117,9 +117,9 @@ class KernelInterpreter {
         const Tape value = tapeOf(e->operands[0]);
         int64_t position = 0;
         over(loops, 0, [&] {
-            const Cell own = evaluate(value), where{0, position++};
+            const Cell cell = evaluate(value), where{0, position++};
             auto leaf = [&](const Expr& var) {
-                return var->integer == 100   ? own
+                return var->integer == 100   ? cell
                        : var->integer == 101 ? where
                                              : states[static_cast<size_t>(var->integer)];
             };

@@ -57,8 +57,8 @@ class BlockInterpreter {
         m_blocks = blocks;
         m_shared.assign(m_nest->vars.size(), {});
         m_scratch.clear();
-        for (const Scratch& own : m_nest->scratch)
-            m_scratch.emplace_back(static_cast<size_t>(own.count * byteSize(own.dtype)), char{-1});
+        for (const Scratch& scratch : m_nest->scratch)
+            m_scratch.emplace_back(static_cast<size_t>(scratch.count * byteSize(scratch.dtype)), char{-1});
         m_lanes.assign(static_cast<size_t>(m_nest->lanes), fresh());
         std::vector<int> ready(m_lanes.size());
         for (size_t k = 0; k < ready.size(); ++k) ready[k] = static_cast<int>(k);
@@ -215,8 +215,8 @@ class BlockInterpreter {
     // ---- what one lane does
     void on(Lane& lane, int, const Index& index) { lane.axes[index.axis] = evaluate(lane, 0, index.value).whole; }
     void on(Lane& lane, int k, const Let& let) { assign(lane, k, let.var, let.value); }
-    void on(Lane& lane, int k, const Declare& own) { assign(lane, k, own.var, own.value); }
-    void on(Lane& lane, int k, const Set& own) { assign(lane, k, own.var, own.value); }
+    void on(Lane& lane, int k, const Declare& declare) { assign(lane, k, declare.var, declare.value); }
+    void on(Lane& lane, int k, const Set& set) { assign(lane, k, set.var, set.value); }
     void assign(Lane& lane, int k, int var, const Expr& value) {
         lane.vars[static_cast<size_t>(var)] = evaluate(lane, k, value);
     }
@@ -278,8 +278,8 @@ class BlockInterpreter {
         }
         const size_t base = m_cells.size();
         for (const Expr& operand : e->operands) {
-            const Cell own = evaluate(lane, k, operand);
-            m_cells.push_back(own);
+            const Cell cell = evaluate(lane, k, operand);
+            m_cells.push_back(cell);
         }
         KernelFault fault = KernelFault::None;
         const Cell result = applyOperation(*e, std::span(m_cells).subspan(base), fault);
@@ -322,8 +322,9 @@ KernelFault interpretLanes(const LoweredKernel& kernel, std::span<void* const> b
             BlockInterpreter interpreter(nest, all, sizes, random);
             const int64_t range = interpreter.range(), blocks = 1 + static_cast<int64_t>(random() % 3);
             for (int64_t block = 0; block < blocks; ++block)
-                if (const KernelFault own = interpreter.run(range, block, blocks); own != KernelFault::None)
-                    fault = own;
+                if (const KernelFault kernelFault = interpreter.run(range, block, blocks);
+                    kernelFault != KernelFault::None)
+                    fault = kernelFault;
         }
     });
     return fault;

@@ -14,8 +14,8 @@ class NestInterpreter {
   public:
     NestInterpreter(const LoopNest& nest, std::span<void* const> buffers, const std::map<std::string, int64_t>& sizes)
         : m_nest(&nest), m_buffers(buffers), m_sizes(&sizes), m_vars(nest.vars.size()) {
-        for (const Scratch& own : nest.scratch)
-            m_scratch.emplace_back(static_cast<size_t>(own.count * byteSize(own.dtype)), char{-1});
+        for (const Scratch& scratch : nest.scratch)
+            m_scratch.emplace_back(static_cast<size_t>(scratch.count * byteSize(scratch.dtype)), char{-1});
     }
 
     int64_t range() { return one(m_nest->range.expr()).whole; }
@@ -50,7 +50,7 @@ class NestInterpreter {
     }
     void on(const Index& index) { m_axes[index.axis] = one(index.value).whole; }
     void on(const Let& let) { set(let.var, let.value); }
-    void on(const Declare& own) { set(own.var, own.value); }
+    void on(const Declare& declare) { set(declare.var, declare.value); }
     void on(const Set& own) { set(own.var, own.value); }
     void set(int var, const Expr& expr) {
         Lanes value = evaluate(expr);
@@ -118,10 +118,10 @@ class NestInterpreter {
                     return all;
                 }
                 if (e->name == "lanes_from") {
-                    const Lanes own = evaluate(e->operands[0]);
+                    const Lanes lanes = evaluate(e->operands[0]);
                     const auto first = static_cast<size_t>(one(e->operands[1]).whole);
-                    Lanes moved = own;
-                    for (size_t k = 0; k < own.size(); ++k) moved[k] = own[(k + first) % own.size()];
+                    Lanes moved = lanes;
+                    for (size_t k = 0; k < lanes.size(); ++k) moved[k] = lanes[(k + first) % lanes.size()];
                     return moved;
                 }
                 if (e->name == "lanes_xor") {
@@ -207,9 +207,9 @@ KernelFault interpretNests(const LoweredKernel& kernel, std::span<void* const> b
             NestInterpreter interpreter(nest, all, sizes);
             const int64_t range = interpreter.range(), step = chunk > 0 ? chunk : std::max<int64_t>(range, 1);
             for (int64_t begin = 0; begin < range; begin += step)
-                if (const KernelFault own = interpreter.run(begin, std::min(range, begin + step));
-                    own != KernelFault::None)
-                    fault = own;
+                if (const KernelFault kernelFault = interpreter.run(begin, std::min(range, begin + step));
+                    kernelFault != KernelFault::None)
+                    fault = kernelFault;
         }
     });
     return fault;

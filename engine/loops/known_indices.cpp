@@ -30,9 +30,9 @@ std::unordered_map<const ExprNode*, AxisUse> usesOf(const Expr& value, int axis)
             use.alone = use.reads || isKnownLiteral(e);
         }
         for (const Expr& operand : e->operands) {
-            const AxisUse& own = uses.at(&*operand);
-            use.alone &= own.alone;
-            use.reads |= own.reads;
+            const AxisUse& axisUse = uses.at(&*operand);
+            use.alone &= axisUse.alone;
+            use.reads |= axisUse.reads;
         }
         uses.emplace(&*e, use);
     });

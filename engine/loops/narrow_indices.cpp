@@ -58,7 +58,7 @@ class Narrower {
         return rewriteShared(value, [&](const Expr& e) {
             if (e->kind != ExprKind::Load) return Expr();
             // Once: each step of a search reads where all steps before it have led.
-            if (const auto known = m_loads.find(&*e); known != m_loads.end()) return known->second;
+            if (const auto found = m_loads.find(&*e); found != m_loads.end()) return found->second;
             std::vector<Expr> operands;
             for (const Expr& operand : e->operands) operands.push_back(narrow(loads(operand)));
             m_keep.push_back(e);

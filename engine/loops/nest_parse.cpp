@@ -77,10 +77,10 @@ class NestReader {
         Open open = std::move(m_open.back());
         m_open.pop_back();
         for (const int var : open.vars) m_names.vars.erase(var);
-        Body own = std::exchange(m_body, std::move(open.around));
+        Body body = std::exchange(m_body, std::move(open.around));
         std::visit(
             [&](auto& stmt) {
-                stmt.body = std::move(own);
+                stmt.body = std::move(body);
                 append(std::move(stmt));
             },
             open.stmt);
@@ -226,8 +226,8 @@ class NestReader {
             in.say("t" + std::to_string(*number) + " has been declared before");
         if (!m_open.empty()) m_open.back().vars.insert(*number);
         // Pieces of one loop declare the same variables.
-        const NestVar& known = m_vars.emplace(*number, var).first->second;
-        if (known.dtype != var.dtype || known.lanes != var.lanes || known.changes != var.changes)
+        const NestVar& slot = m_vars.emplace(*number, var).first->second;
+        if (slot.dtype != var.dtype || slot.lanes != var.lanes || slot.changes != var.changes)
             in.say("t" + std::to_string(*number) + " has been declared before with another type");
         return number;
     }
@@ -235,11 +235,11 @@ class NestReader {
         // Out of scope while its own value is read.
         const auto var = declare(in, changes);
         if (!var || !in.error.empty()) return;
-        const NestVar own = m_names.vars.extract(*var).mapped();
+        const NestVar nestVar = m_names.vars.extract(*var).mapped();
         in.expect("=");
         const Expr value = in.expression();
-        m_names.vars.emplace(*var, own);
-        if (computeTypeOf(value->dtype) != computeTypeOf(own.dtype) && in.error.empty())
+        m_names.vars.emplace(*var, nestVar);
+        if (computeTypeOf(value->dtype) != computeTypeOf(nestVar.dtype) && in.error.empty())
             return in.say("t" + std::to_string(*var) + " is given a value of another dtype");
         if (changes) append(Declare{*var, value});
         else append(Let{*var, value});
@@ -247,12 +247,12 @@ class NestReader {
     void assign(LineReader& in, int var) {
         in.variable(var);
         if (!in.error.empty()) return;
-        const NestVar& own = m_names.vars.at(var);
-        if (!own.changes)
+        const NestVar& nestVar = m_names.vars.at(var);
+        if (!nestVar.changes)
             return in.say("t" + std::to_string(var) + " does not change: var t0: f32 = ... declares what does");
         in.expect("=");
         const Expr value = in.expression();
-        if (computeTypeOf(value->dtype) != computeTypeOf(own.dtype) && in.error.empty())
+        if (computeTypeOf(value->dtype) != computeTypeOf(nestVar.dtype) && in.error.empty())
             return in.say("t" + std::to_string(var) + " is given a value of another dtype");
         append(Set{var, value});
     }

@@ -61,9 +61,9 @@ class Writer {
         m_out += std::string(static_cast<size_t>(depth) * 2, ' ') + code + "\n";
     }
     std::string typed(int var) const {
-        const NestVar& own = m_nest.vars[static_cast<size_t>(var)];
-        const std::string lanes = own.lanes > 1 ? "x" + std::to_string(own.lanes) : "";
-        return t(var) + ": " + cellDtypeText(own.dtype) + lanes;
+        const NestVar& nestVar = m_nest.vars[static_cast<size_t>(var)];
+        const std::string lanes = nestVar.lanes > 1 ? "x" + std::to_string(nestVar.lanes) : "";
+        return t(var) + ": " + cellDtypeText(nestVar.dtype) + lanes;
     }
     static std::string t(int var) { return "t" + std::to_string(var); }
     static std::string x(int axis) { return "x" + std::to_string(axis); }
@@ -99,7 +99,9 @@ class Writer {
     }
     void on(const Index& index, int depth) { line(depth, x(index.axis) + " = " + shown(index.value)); }
     void on(const Let& let, int depth) { line(depth, "let " + typed(let.var) + " = " + shown(let.value)); }
-    void on(const Declare& own, int depth) { line(depth, "var " + typed(own.var) + " = " + shown(own.value)); }
+    void on(const Declare& declare, int depth) {
+        line(depth, "var " + typed(declare.var) + " = " + shown(declare.value));
+    }
     void on(const Set& set, int depth) { line(depth, t(set.var) + " = " + shown(set.value)); }
     void on(const Alloc& alloc, int depth) {
         std::string all;

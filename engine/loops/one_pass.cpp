@@ -70,8 +70,8 @@ bool isMean(const Deviation& deviation, const std::vector<Loop>& loops, int64_t 
     if (center->kind != ExprKind::Div || !isReduction(center->operands[0], ReduceKind::Sum) ||
         !isCount(center->operands[1], count))
         return false;
-    const Expr own = over(reduceLoops(center->operands[0]), loops, center->operands[0]->operands[0]);
-    return own && own == deviation.value;
+    const Expr expr = over(reduceLoops(center->operands[0]), loops, center->operands[0]->operands[0]);
+    return expr && expr == deviation.value;
 }
 
 /// sum(d*d) - sum(d)^2/n where d = x - first.
@@ -124,8 +124,8 @@ std::vector<std::string> onlineSoftmax(Kernel& kernel, const TargetInfo& target)
         const Expr &value = body->operands[0]->operands[0], &most = body->operands[0]->operands[1];
         if (!isReduction(most, ReduceKind::Max) || readsAny(most, loops) || readsWritten(value, kernel))
             return reduction;
-        const Expr own = over(reduceLoops(most), loops, most->operands[0]);
-        if (!own || !(own == value)) return reduction;
+        const Expr expr = over(reduceLoops(most), loops, most->operands[0]);
+        if (!expr || !(expr == value)) return reduction;
         said.push_back("the exponentials over " + loopsText(loops) + " are summed beside the maximum, " +
                        std::to_string(count) + " elements are read once");
         // With the axes of the maximum, so that both are computed in one inner loop.

@@ -88,16 +88,16 @@ class Splitter {
         return {std::move(parts), sum};
     }
     IndexSimplifier indices(const std::vector<Expr>& values) const {
-        IndexSimplifier known;
+        IndexSimplifier simplifier;
         const auto add = [&](const std::vector<Loop>& loops) {
-            for (const Loop& loop : loops) known.setSize(loop.axis, loop.size);
+            for (const Loop& loop : loops) simplifier.setSize(loop.axis, loop.size);
         };
         add(m_kernel->outer);
         for (const KernelStore& store : m_kernel->stores) add(store.inner);
         forEachExpr(values, [&](const Expr& e) {
             if (isReduce(e)) add(reduceLoops(e));
         });
-        return known;
+        return simplifier;
     }
     void say(const Loop& loop, const std::vector<Loop>& parts) {
         std::string text;
@@ -137,11 +137,11 @@ class Splitter {
         };
         replace(m_kernel->outer);
         for (KernelStore& store : m_kernel->stores) replace(store.inner);
-        IndexSimplifier known = indices(roots());
+        IndexSimplifier simplifier = indices(roots());
         const Expr whole = found.second;
         const auto renamed = [&](const Expr& e) {
             const Expr moved = replaceAxes(e, [&](int axis) { return axis == loop.axis ? whole : Expr(); });
-            return simplified(moved, known);
+            return simplified(moved, simplifier);
         };
         for (KernelStore& store : m_kernel->stores) {
             store.index = renamed(store.index);
@@ -160,7 +160,7 @@ class Splitter {
     Expr splitReduction(const Expr& reduction, ReductionAxes& axes) {
         std::vector<Loop> loops = reduceLoops(reduction);
         Expr body = reduction->operands[0];
-        IndexSimplifier known = indices({reduction});
+        IndexSimplifier simplifier = indices({reduction});
         bool changed = false;
         for (size_t i = 0; i < loops.size(); ++i) {
             const Loop loop = loops[i];
@@ -168,10 +168,10 @@ class Splitter {
             const std::vector<int64_t> divisors = divisorsOf({body}, loop, m_target.lanes);
             if (divisors.empty()) continue;
             const auto [parts, sum] = partsOf(loop, divisors);
-            for (const Loop& part : parts) known.setSize(part.axis, part.size);
+            for (const Loop& part : parts) simplifier.setSize(part.axis, part.size);
             const Expr whole = sum;
             const Expr moved =
-                simplified(replaceAxes(body, [&](int axis) { return axis == loop.axis ? whole : Expr(); }), known);
+                simplified(replaceAxes(body, [&](int axis) { return axis == loop.axis ? whole : Expr(); }), simplifier);
             if (divisionsIn({moved}) >= divisionsIn({body})) continue;
             say(loop, parts);
             body = moved;

@@ -90,16 +90,16 @@ std::optional<bool> holds(ExprKind kind, const Guard& guard, int64_t x) {
 using KnownIndices = std::map<const ExprNode*, std::vector<IndexPiece>>;
 
 KnownIndices knownIndices(For& loop, int64_t from, int64_t to) {
-    KnownIndices known;
-    if (to - from > kMostPositions || to - from < loop.lanes) return known;
+    KnownIndices indices;
+    if (to - from > kMostPositions || to - from < loop.lanes) return indices;
     forEachValueIn(loop.body, [&](const Expr& value) {
         for (const Expr& index : indicesOf(value, loop.axis)) {
-            if (known.contains(&*index)) continue;
+            if (indices.contains(&*index)) continue;
             if (auto pieces = indexPieces(index, loop.axis, from, to, kMostPieces))
-                known.emplace(&*index, std::move(*pieces));
+                indices.emplace(&*index, std::move(*pieces));
         }
     });
-    return known;
+    return indices;
 }
 
 /// Numbers that the loop's bounds do not go beyond: a block's lower end is at least 0, its upper one a minimum.
@@ -121,7 +121,7 @@ std::vector<For> piecesOf(For loop) {
     if (loop.lanes == 1 || !from || !to || *from >= *to) return {std::move(loop)};
     Ranges within;
     addRanges(loop.body, within);
-    KnownIndices known = knownIndices(loop, *from, *to);
+    KnownIndices indices = knownIndices(loop, *from, *to);
     std::set<int64_t> changes;
     forEachValueIn(loop.body, [&](const Expr& value) {
         forEachExpr({value}, [&](const Expr& e) {
@@ -141,13 +141,13 @@ std::vector<For> piecesOf(For loop) {
     for (const int64_t at : changes)
         if (at > *from && at < *to && truths(at) != truths(starts.back())) starts.push_back(at);
     std::set<int64_t> all(starts.begin(), starts.end());
-    for (const auto& [index, pieces] : known)
+    for (const auto& [index, pieces] : indices)
         for (const IndexPiece& piece : pieces) all.insert(piece.from);
     if (all.size() <= kMostPieces) starts.assign(all.begin(), all.end());
-    else known.clear();
-    if (starts.size() > kMostPieces || (changes.empty() && known.empty())) return {std::move(loop)};
-    const auto bound = [](ExprKind kind, const Expr& own, int64_t at) {
-        return own.asInt() ? Expr::integer(at) : Expr::make(kind, {own, Expr::integer(at)}, DType::I64);
+    else indices.clear();
+    if (starts.size() > kMostPieces || (changes.empty() && indices.empty())) return {std::move(loop)};
+    const auto bound = [](ExprKind kind, const Expr& expr, int64_t at) {
+        return expr.asInt() ? Expr::integer(at) : Expr::make(kind, {expr, Expr::integer(at)}, DType::I64);
     };
     std::vector<For> pieces;
     for (size_t i = 0; i < starts.size(); ++i) {
@@ -156,10 +156,10 @@ std::vector<For> piecesOf(For loop) {
         if (i + 1 < starts.size()) piece.to = bound(ExprKind::Min, loop.to, starts[i + 1]);
         forEachValueIn(piece.body, [&](Expr& value) {
             value = rewriteShared(value, [&](const Expr& e) {
-                if (const auto found = known.find(&*e); found != known.end()) {
+                if (const auto found = indices.find(&*e); found != indices.end()) {
                     const auto behind =
                         std::upper_bound(found->second.begin(), found->second.end(), starts[i],
-                                         [](int64_t at, const IndexPiece& own) { return at < own.from; });
+                                         [](int64_t at, const IndexPiece& indexPiece) { return at < indexPiece.from; });
                     return std::prev(behind)->along(loop.axis);
                 }
                 const auto guard = guardOn(e, loop.axis, within);

@@ -86,7 +86,7 @@ class UnrollAndJam {
     }
     void rename(std::vector<int>& states, size_t k) const {
         for (int& state : states)
-            if (const auto own = m_own[k].find(state); own != m_own[k].end()) state = own->second;
+            if (const auto found = m_own[k].find(state); found != m_own[k].end()) state = found->second;
     }
 
     LoopNest* m_nest;

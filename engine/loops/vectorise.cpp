@@ -191,7 +191,7 @@ class Vectoriser {
             if (e->kind != ExprKind::Load) return Expr();
             // Once: where an index is made of loads, as of each step of a search, each would be made anew in all
             // others.
-            if (const auto known = m_loads.find(&*e); known != m_loads.end()) return known->second.second;
+            if (const auto found = m_loads.find(&*e); found != m_loads.end()) return found->second.second;
             if (!varies(e)) return Expr();
             auto [index, step] = address(e->operands[0], true);
             Expr made = step ? Expr::loadAlong(e->name, index, step, e->dtype) : Expr::load(e->name, index, e->dtype);

@@ -42,9 +42,9 @@ class RewriteLine {
     int between(int good, int bad) const {
         const int middle = good + (bad - good) / 2;
         const std::vector<BisectRange> all = ranges();
-        for (const bool onlyTracks : {true, false}) {
+        for (const bool onlyGraphs : {true, false}) {
             if (const auto end = nearestEnd(all, good, bad, [&](const StepInfo& a, const StepInfo& b) {
-                    return a.track != b.track || (!onlyTracks && a.stage != b.stage);
+                    return a.graphName != b.graphName || (!onlyGraphs && a.stage != b.stage);
                 }))
                 return *end;
         }

@@ -100,8 +100,9 @@ class Finder {
         if (const auto votes = m_votes.find(node.id()); votes != m_votes.end()) {
             const auto most = std::max_element(votes->second.begin(), votes->second.end(),
                                                [](const auto& a, const auto& b) { return a.second < b.second; });
-            const auto own = votes->second.find(node.id());
-            return m_earlier.find(own != votes->second.end() && own->second == most->second ? node.id() : most->first);
+            const auto found = votes->second.find(node.id());
+            return m_earlier.find(found != votes->second.end() && found->second == most->second ? node.id()
+                                                                                                : most->first);
         }
         if (self) return nullptr;
         // Of several that it was made from, the last is what they led to.

@@ -29,7 +29,7 @@ const char* wordOf(NodeVerdict verdict) {
 
 namespace {
 
-constexpr double kFactor = 4;  // of Judge::Own
+constexpr double kFactor = 4;  // of Judge::F64Error
 /// Errors up to so many roundings of an element of the usual size do not count against a value.
 constexpr double kRoundings = 4;
 
@@ -136,7 +136,7 @@ void measure(const Tensor& value, const Tensor& reference, const Tensor& wide, c
     row.elements = value.numel();
     const bool real = isFloating(value.dtype()) || isComplex(value.dtype());
     if (!real && !reference.defined()) return;
-    const bool distances = real && options.judge == Judge::Own && reference.defined();
+    const bool distances = real && options.judge == Judge::F64Error && reference.defined();
     const Tally tally = tallyOf(value, reference, !distances ? Tensor() : wide.defined() ? wide : reference);
     row.nans = tally.nans;
     row.infinities = tally.infinities;
@@ -150,7 +150,7 @@ void measure(const Tensor& value, const Tensor& reference, const Tensor& wide, c
         return;
     }
     switch (options.judge) {
-        case Judge::Own:
+        case Judge::F64Error:
             if (!real) return judgeWhole(value, reference, wide, row);
             return judgeOwn(value.dtype(), tally, options.tolerance.value_or(kFactor), row);
         case Judge::Strict:

@@ -31,7 +31,7 @@ class RaisedInterpreter : public Interpreter {
   protected:
     Result<TensorList> compute(const Node& node) override;
     Tensor given(const Node& node, Tensor value) override;
-    /// From the plain graph, so that a stand-in, too, has the numbers that it has in its own dtype.
+    /// From the plain graph, so that a synthetic weight, too, has the numbers that it has in its own dtype.
     Result<Tensor> attribute(const Node& node) override {
         return attributeOf(m_plain, *m_plain.graph().find(node.id()));
     }

@@ -112,11 +112,11 @@ class Draws {
         return [this, of = std::move(of)](const Node& node, TensorList& values) {
             if (!node.is(Tag::Random)) return;
             const Node* drew = of(node);
-            const auto known = drew ? m_drawn.find(drew->id()) : m_drawn.end();
-            if (known == m_drawn.end() || known->second.size() != values.size()) return;
+            const auto found = drew ? m_drawn.find(drew->id()) : m_drawn.end();
+            if (found == m_drawn.end() || found->second.size() != values.size()) return;
             for (size_t i = 0; i < values.size(); ++i)
-                if (known->second[i].sizes() == values[i].sizes()) values[i] = known->second[i].to(values[i].dtype());
-            if (--m_wanted[drew->id()] == 0) m_drawn.erase(known);
+                if (found->second[i].sizes() == values[i].sizes()) values[i] = found->second[i].to(values[i].dtype());
+            if (--m_wanted[drew->id()] == 0) m_drawn.erase(found);
         };
     }
 

@@ -65,10 +65,10 @@ std::shared_ptr<Storage> Spill::fromFile(int64_t offset, size_t bytes) {
 
 /// The same bytes, in the file; null if they cannot be written there.
 std::shared_ptr<Storage> Spill::away(const std::shared_ptr<Storage>& storage) {
-    if (const auto known = m_places.find(storage.get()); known != m_places.end()) {
-        const Place place = known->second;
+    if (const auto found = m_places.find(storage.get()); found != m_places.end()) {
+        const Place place = found->second;
         // The new storage takes over the place in the file, so the entry goes without freeing the place.
-        m_places.erase(known);
+        m_places.erase(found);
         return fromFile(place.offset, place.bytes);
     }
     if (m_file < 0 && (m_file = openFile()) < 0) m_refused = true;
@@ -121,9 +121,9 @@ template <class Visit>
 void Spill::forEachOwn(const std::vector<Interpreter*>& runs, Visit&& visit) {
     for (Interpreter* run : runs)
         run->forEachHeld([&](const Tensor& value, bool written, NodeId node) {
-            const auto known = m_places.find(value.storage().get());
-            const bool inFile = known != m_places.end();
-            if (inFile ? known->second.atHand->load() : !value.storage()->readOnly()) visit(value, written, node, *run);
+            const auto found = m_places.find(value.storage().get());
+            const bool inFile = found != m_places.end();
+            if (inFile ? found->second.atHand->load() : !value.storage()->readOnly()) visit(value, written, node, *run);
         });
 }
 
@@ -137,17 +137,18 @@ double Spill::bytesHeld(const std::vector<Interpreter*>& runs) {
 }
 
 /// Each storage once, what is read latest first.
-std::vector<Spill::Held> Spill::latestFirst(const std::vector<Interpreter*>& runs) {
-    std::vector<Held> found;
+std::vector<Spill::ResidentStorage> Spill::latestFirst(const std::vector<Interpreter*>& runs) {
+    std::vector<ResidentStorage> found;
     std::map<const Storage*, size_t> seen;
     forEachOwn(runs, [&](const Tensor& value, bool written, NodeId node, const Interpreter& run) {
         const auto [at, fresh] = seen.emplace(value.storage().get(), found.size());
         if (fresh) found.push_back({value.storage(), std::numeric_limits<size_t>::max(), false});
-        Held& entry = found[at->second];
+        ResidentStorage& entry = found[at->second];
         entry.written |= written;
         entry.nextRead = std::min(entry.nextRead, nextRead(run, node));
     });
-    std::stable_sort(found.begin(), found.end(), [](const Held& a, const Held& b) { return a.nextRead > b.nextRead; });
+    std::stable_sort(found.begin(), found.end(),
+                     [](const ResidentStorage& a, const ResidentStorage& b) { return a.nextRead > b.nextRead; });
     return found;
 }
 
@@ -167,7 +168,7 @@ void Spill::relieve(const std::vector<Interpreter*>& runs) {
     forgetDead();
     double bytes = bytesHeld(runs);
     if (bytes > m_limit) {
-        for (const Held& value : latestFirst(runs)) {
+        for (const ResidentStorage& value : latestFirst(runs)) {
             if (bytes <= m_limit) break;
             if (value.storage->size() < kSmall || value.written) continue;
             const auto moved = away(value.storage);

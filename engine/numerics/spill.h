@@ -25,7 +25,7 @@ class Spill {
         int64_t offset = 0;
         size_t bytes = 0;
     };
-    struct Held {
+    struct ResidentStorage {
         std::shared_ptr<Storage> storage;
         size_t nextRead = 0;  // nodes from the one that runs next
         bool written = false;
@@ -33,7 +33,7 @@ class Spill {
     template <class Visit>
     void forEachOwn(const std::vector<Interpreter*>& runs, Visit&& visit);
     double bytesHeld(const std::vector<Interpreter*>& runs);
-    std::vector<Held> latestFirst(const std::vector<Interpreter*>& runs);
+    std::vector<ResidentStorage> latestFirst(const std::vector<Interpreter*>& runs);
     void giveBack(double bytes);
     size_t nextRead(const Interpreter& run, NodeId node);
     std::shared_ptr<Storage> away(const std::shared_ptr<Storage>& storage);

@@ -1,6 +1,6 @@
 #include "engine/ops/alias.h"
 
-#include "engine/ir/found_sizes.h"
+#include "engine/ir/unbacked_sizes.h"
 #include "engine/ops/view_rules.h"
 
 namespace cutaway {

@@ -171,15 +171,15 @@ EvalResult evalCopyIn(const EvalContext& c) {
     const int64_t count = c.integerOr("all_gather_input_numel", 0), first = checkedMul(count, c.integerOr("rank", 0));
     if (count < 0 || first < 0 || checkedAdd(first, count) > buffer.numel())
         return c.fail("the buffer has no part for this member");
-    const Tensor own = buffer.view({count}, {1}, buffer.offset() + first);
+    const Tensor tensor = buffer.view({count}, {1}, buffer.offset() + first);
     int64_t at = 0;
     for (const Tensor& input : c.list("all_gather_inputs")) {
         if (at + input.numel() > count) return c.fail("the tensors have more elements than the member's part");
-        Tensor part = own.view(input.sizes(), contiguousStrides(input.sizes()), own.offset() + at);
+        Tensor part = tensor.view(input.sizes(), contiguousStrides(input.sizes()), tensor.offset() + at);
         copyInto(part, input);
         at += input.numel();
     }
-    return TensorList{own, buffer};
+    return TensorList{tensor, buffer};
 }
 Result<ValueType> inferGatherInto(const InferContext& c) {
     CT_TRY(const TensorType input, c.tensor(size_t{0}));

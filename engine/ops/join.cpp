@@ -147,8 +147,8 @@ Values decomposeMeshgrid(Decomposition& d, std::string_view indexing) {
     for (size_t i = 0; i < tensors.size(); ++i) {
         SymDims shape(sizes.size(), SymInt(1));
         shape[i] = -1;
-        const Value own = view(tensors[i], shape);
-        tensors[i] = expand(own, sizes);
+        const Value value = view(tensors[i], shape);
+        tensors[i] = expand(value, sizes);
     }
     if (swapped) std::swap(tensors[0], tensors[1]);
     return tensors;

@@ -161,8 +161,8 @@ Values multiMarginBackward(Decomposition& d) {
     if (scores.rank() != 2) return refuse(d, "needs scores of one or two dims, not " + x.type().text());
     if (d.in("grad_output").dtype() != x.dtype()) return refuse(d, "needs a gradient of the scores' dtype");
     const double margin = d.real("margin", 1), p = d.real("p", 1);
-    const Value own = d.call("aten.gather.default", {scores, int64_t{1}, target});
-    const Value z = scores - own + margin;
+    const Value value = d.call("aten.gather.default", {scores, int64_t{1}, target});
+    const Value z = scores - value + margin;
     const Value other = d.call("aten.ne.Tensor", {iota(d.builder(), scores.size(1), x.type().device), target});
     const Value counts = d.call("aten.bitwise_and.Tensor", {other, compareScalar("gt", z, 0.0)});
     Value slope = where(counts, p == 1 ? unary("aten.ones_like.default", z) : z * 2.0,
@@ -185,8 +185,8 @@ Values multilabelMarginBackward(Decomposition& d) {
         d.call("aten.cumsum.default", {convert(compareScalar("lt", target, int64_t{0}), DType::I64), int64_t{1}});
     const Value listed = compareScalar("eq", ended, int64_t{0});
     const Value label = d.call("aten.clamp_min.default", {target, int64_t{0}});
-    const Value own = d.call("aten.gather.default", {scores, int64_t{1}, label});
-    const Value z = unsqueeze(scores, 1) - unsqueeze(own, 2) + 1.0;  // [examples, labels, classes]
+    const Value value = d.call("aten.gather.default", {scores, int64_t{1}, label});
+    const Value z = unsqueeze(scores, 1) - unsqueeze(value, 2) + 1.0;  // [examples, labels, classes]
     const Value open = compareScalar("eq", unsqueeze(isTarget, 1), 0.0);
     const Value counts =
         d.call("aten.bitwise_and.Tensor",

@@ -91,9 +91,9 @@ template <class Compute, size_t N, class F>
 void elementwise(Tensor& result, const std::array<Tensor, N>& operands, F&& f) {
     using Function = std::remove_reference_t<F>;
     // Of small functions a copy: what it holds is then no memory that the result may overlap.
-    using Held = std::conditional_t<std::is_trivially_copyable_v<Function>, const Function, Function&>;
+    using CapturedFunction = std::conditional_t<std::is_trivially_copyable_v<Function>, const Function, Function&>;
     const Block<Compute> block = [](void* function, const Compute* const* sources, int64_t count, Compute* out) {
-        Held each = *static_cast<Function*>(function);
+        CapturedFunction each = *static_cast<Function*>(function);
         std::array<const Compute*, N> x;
         std::copy_n(sources, N, x.begin());
         for (int64_t i = 0; i < count; ++i) out[i] = [&]<size_t... K>(std::index_sequence<K...>) {

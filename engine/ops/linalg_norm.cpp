@@ -114,8 +114,8 @@ Value condition(Decomposition& d, const std::function<Value(const Value&)>& norm
     const double infinity = std::numeric_limits<double>::infinity();
     inverse = d.call("aten.masked_fill.Scalar", {inverse, singular, infinity});
     inverse = d.call("aten.clone.default", {inverse}, {{"memory_format", MemoryFormat::Contiguous}});
-    const Value own = norm(d.in(0)), others = norm(inverse);
-    return d.call("aten.nan_to_num.default", {own * others, infinity, infinity, -infinity});
+    const Value value = norm(d.in(0)), others = norm(inverse);
+    return d.call("aten.nan_to_num.default", {value * others, infinity, infinity, -infinity});
 }
 Values conditionNumber(Decomposition& d) {
     const double order = d.scalar("p") ? toDouble(*d.scalar("p")) : 2;

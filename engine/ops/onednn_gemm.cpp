@@ -114,11 +114,11 @@ ConvolutionKernel makeKernel(const ConvolutionGeometry& g, bool bias) {
     const ConvolutionDims dims = convolutionDims(g);
     Dims stride, gaps, right;
     for (size_t i = 0; i < g.kernel.size(); ++i) {
-        const LibraryWindows own(g.transposed ? g.out[i] : g.in[i], g.transposed ? g.in[i] : g.out[i], g.kernel[i],
-                                 g.stride[i], g.padding[i], g.dilation[i]);
-        stride.push_back(own.stride);
-        gaps.push_back(own.gap);
-        right.push_back(own.behind);
+        const LibraryWindows windows(g.transposed ? g.out[i] : g.in[i], g.transposed ? g.in[i] : g.out[i], g.kernel[i],
+                                     g.stride[i], g.padding[i], g.dilation[i]);
+        stride.push_back(windows.stride);
+        gaps.push_back(windows.gap);
+        right.push_back(windows.behind);
     }
     const auto biasDesc = bias ? plain({g.outChannels}) : dnnl::memory::desc();
     ConvolutionKernel kernel;

@@ -224,11 +224,11 @@ int categoryOf(DType dtype) {
 }
 /// The functional call, and a copy of each result into its tensor.
 Values written(Decomposition& d) {
-    const auto own = std::find_if(std::begin(kForms), std::end(kForms), [&](const OutForm& row) {
+    const auto found = std::find_if(std::begin(kForms), std::end(kForms), [&](const OutForm& row) {
         return row.schema.substr(0, row.schema.find('(')) == d.op().name();
     });
     const Op* functional =
-        own != std::end(kForms) ? &requireOp(own->functional) : outFormOf(d.op().name(), findOp)->functional;
+        found != std::end(kForms) ? &requireOp(found->functional) : outFormOf(d.op().name(), findOp)->functional;
     std::vector<Value> outs;
     std::vector<Argument> positional;
     NamedArguments keywords;
@@ -248,8 +248,8 @@ Values written(Decomposition& d) {
     std::vector<Value> copies;
     for (size_t i = 0; i < std::min(outs.size(), results.size()); ++i) {
         const Value &from = results[i], &out = outs[i];
-        if (own != std::end(kForms) && own->exact ? from.dtype() != out.dtype()
-                                                  : categoryOf(from.dtype()) > categoryOf(out.dtype()))
+        if (found != std::end(kForms) && found->exact ? from.dtype() != out.dtype()
+                                                      : categoryOf(from.dtype()) > categoryOf(out.dtype()))
             return refuse(
                 d, "the result does not fit into out, which has dtype " + std::string(info(out.dtype()).torchName));
         if (differ(from.sizes(), out.sizes()))

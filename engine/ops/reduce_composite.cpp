@@ -365,8 +365,8 @@ f32[]
      },
      .derive =
          [](Derivation& d) {
-             const Value known = unary("aten.logical_not.default", unary("aten.isnan.default", d.in(size_t{0})));
-             d.input(0) = expand(withReducedDims(d, d.dy()), d.in(size_t{0}).sizes()) * known;
+             const Value value = unary("aten.logical_not.default", unary("aten.isnan.default", d.in(size_t{0})));
+             d.input(0) = expand(withReducedDims(d, d.dy()), d.in(size_t{0}).sizes()) * value;
          },
      .samples =
          "f32[2, 3]\nf32[2, 3], [1]\nf64[2, 3, 2], [0, -1], True\nbf16[4], [0], dtype = torch.float32\ni64[2, 3], [1]\nf32[0]"},

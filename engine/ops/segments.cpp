@@ -176,12 +176,12 @@ Values segmentGradients(Decomposition& d) {
     if (!data || !g || !out) return Value();
     const std::string_view by = reductionOf(d)->scatter;
     const Segments s = segmentsOf(d, data, d.dimOf("axis", data.rank()));
-    const Value own = toElements(d, s, g);
-    Value gradient = own;
+    const Value value = toElements(d, s, g);
+    Value gradient = value;
     if (d.text("reduce") == "mean") {
         gradient = toElements(d, s, g / convert(s.lengths, g.dtype()));
     } else if (by == "prod") {
-        gradient = own * productOfSegmentOthers(d, s, data, out);
+        gradient = value * productOfSegmentOthers(d, s, data, out);
     } else if (by != "sum") {
         const Value theirs = toElements(d, s, out);
         const Value chosen = d.call("aten.logical_or.default",

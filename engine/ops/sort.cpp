@@ -133,9 +133,9 @@ Expr lowerRanked(LowerContext& c, bool descending, const SymInt& count) {
     Expr wanted = Expr::integer(0);
     for (int64_t k = 0; k < count.value(); ++k) {
         last = nextByRank(c, dim, descending, last);
-        const Expr own = c.resultNumber() == 0 ? last->value : last->position;
+        const Expr expr = c.resultNumber() == 0 ? last->value : last->position;
         const Expr here = compare(ExprKind::Eq, c.index()[dim], Expr::integer(k));
-        wanted = k == 0 ? own : Expr::where(here, own, wanted);
+        wanted = k == 0 ? expr : Expr::where(here, expr, wanted);
     }
     return wanted;
 }

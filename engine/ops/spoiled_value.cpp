@@ -39,9 +39,10 @@ void spoilValue(const Op& op, FaultEffect effect, TensorList& values) {
     if (effect == FaultEffect::None || effect == FaultEffect::Invalid) return;
     for (Tensor& tensor : values) {
         if (tensor.defined() && !op.mutates() && effect != FaultEffect::Outside) {
-            const std::shared_ptr<Storage> own = Storage::allocate(tensor.storage()->size());
-            std::memcpy(own->data(), std::as_const(*tensor.storage()).data(), own->size());
-            tensor = Tensor(own, tensor.dtype(), tensor.sizes(), tensor.strides(), tensor.offset(), tensor.device());
+            const std::shared_ptr<Storage> storage = Storage::allocate(tensor.storage()->size());
+            std::memcpy(storage->data(), std::as_const(*tensor.storage()).data(), storage->size());
+            tensor =
+                Tensor(storage, tensor.dtype(), tensor.sizes(), tensor.strides(), tensor.offset(), tensor.device());
         }
         spoilMemory(effect, tensor);
     }

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "engine/ir/found_sizes.h"
+#include "engine/ir/unbacked_sizes.h"
 #include "engine/ops/alias.h"
 #include "engine/partition/op_sets.h"
 #include "engine/rewrite/rewriter.h"

@@ -8,7 +8,7 @@ namespace {
 
 constexpr int8_t kMustSave = -1;
 
-void saveRegionBorders(JointFacts& facts, bool defaultPartition) {
+void saveRegionBoundaries(JointFacts& facts, bool defaultPartition) {
     for (JointNode& node : facts.nodes) {
         const auto readBy = [&](auto&& holds) {
             return std::any_of(node.users.begin(), node.users.end(), [&](int user) { return holds(facts[user]); });
@@ -56,7 +56,7 @@ void saveWrittenTwice(JointFacts& facts) {
 void settleRecomputeTags(JointFacts& facts, bool defaultPartition) {
     for (JointNode& node : facts.nodes)
         if (node.tagged() && node.drawsAnew) node.recompute = kMustSave;
-    if (facts.hasTags) saveRegionBorders(facts, defaultPartition);
+    if (facts.hasTags) saveRegionBoundaries(facts, defaultPartition);
     for (size_t i = 0; i < facts.nodes.size(); ++i) {
         JointNode& node = facts.nodes[i];
         if (node.collective && !node.tagged()) node.recompute = kMustSave;

@@ -12,7 +12,7 @@ namespace cutaway {
 /// any other call. Symbols without an example count as 4096.
 double flopsOf(const Node& call, const SymbolValues& hints);
 
-/// The estimator decides the unit: flops, at least 1; milliseconds, measured by CompileServices::timeGraph (without it,
+/// The estimator decides the unit: flops, at least 1; milliseconds, measured by CompileHooks::timeGraph (without it,
 /// or where a call cannot be timed: its flops at 100 GFLOPS); or 1 for each node.
 double runtimeOf(const Node& node, Estimator estimator, const SymbolValues& hints, const PassContext& context);
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <set>
 
-#include "engine/ir/found_sizes.h"
+#include "engine/ir/unbacked_sizes.h"
 #include "engine/rewrite/rewriter.h"
 
 namespace cutaway {
@@ -109,7 +109,7 @@ class Splitting {
     }
 
   private:
-    std::vector<int> backwardInputs(const HandedOver& saved) const {
+    std::vector<int> backwardInputs(const SavedForBackward& saved) const {
         std::vector<int> inputs = saved.numbers;
         inputs.insert(inputs.end(), saved.values.begin(), saved.values.end());
         inputs.insert(inputs.end(), m_facts.tangents.begin(), m_facts.tangents.end());
@@ -131,7 +131,7 @@ class Splitting {
     }
 
     /// Saved values that the backward turns out not to read are not saved.
-    Result<void> dropUnread(HandedOver& saved) {
+    Result<void> dropUnread(SavedForBackward& saved) {
         const std::vector<int> inputs = backwardInputs(saved);
         Extraction extraction(m_facts, Side::Backward, inputs);
         const std::vector<const Node*> gradients = nodesOf(m_gradients);
@@ -148,7 +148,7 @@ class Splitting {
     }
 
     /// Saves inputs whose value is a size symbol where a type of the backward's inputs needs it; they come first.
-    void bindSymbols(HandedOver& saved) const {
+    void bindSymbols(SavedForBackward& saved) const {
         std::map<std::string, int> bindings;
         for (const int input : m_facts.inputs)
             if (const SymType* type = m_facts[input].node->type().sym(); type && type->expr)
@@ -204,7 +204,7 @@ class Splitting {
         made.graph().output(Argument(std::move(list)));
     }
 
-    Result<std::shared_ptr<Module>> forward(const HandedOver& saved) const {
+    Result<std::shared_ptr<Module>> forward(const SavedForBackward& saved) const {
         std::vector<Argument> outputs = m_forwardOutputs;
         for (const std::vector<int>* group : {&saved.values, &saved.numbers})
             for (const int value : *group) outputs.emplace_back(const_cast<Node*>(m_facts[value].node));
@@ -223,7 +223,7 @@ class Splitting {
         keepWhatIsNamed(m_joint, *made);
         return made;
     }
-    Result<std::shared_ptr<Module>> backward(const HandedOver& saved) const {
+    Result<std::shared_ptr<Module>> backward(const SavedForBackward& saved) const {
         const std::vector<int> inputs = backwardInputs(saved);
         Extraction extraction(m_facts, Side::Backward, inputs);
         if (const Node* lost = extraction.need(nodesOf(m_gradients))) return unreachable(*lost, "the backward");

@@ -5,14 +5,14 @@
 namespace cutaway {
 
 /// What goes from the forward to the backward, by number, in the order in which it is handed over (A8.1, A8.2).
-struct HandedOver {
+struct SavedForBackward {
     std::vector<int> numbers;  // symbolic sizes: the last outputs of the forward, the first inputs of the backward
     std::vector<int> values;   // tensors
 };
 
 struct SplitGraph {
     std::shared_ptr<Module> forward, backward;
-    HandedOver saved;  // of the values asked for those that the backward reads
+    SavedForBackward saved;  // of the values asked for those that the backward reads
 };
 
 /// Forward: the primals as inputs; the forward's values, then what is saved, as outputs. Backward: what is saved, then

@@ -32,10 +32,10 @@ Groups candidatesFrom(const Node& root, const BatchRule& rule, const Search& sea
         if (fused.contains(node->id())) continue;
         if (const auto key =
                 node->isCall() ? rule.key(*node, rule, search, {rewriter, rule.name, *node}) : std::nullopt) {
-            const auto known =
+            const auto found =
                 std::find_if(groups.begin(), groups.end(), [&](const auto& each) { return each.first == *key; });
             auto& members =
-                known == groups.end() ? groups.emplace_back(*key, std::vector<Node*>()).second : known->second;
+                found == groups.end() ? groups.emplace_back(*key, std::vector<Node*>()).second : found->second;
             members.push_back(node);
         } else if (depth < search.depth) {
             for (Node* input : node->inputs())

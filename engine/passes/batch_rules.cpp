@@ -51,7 +51,7 @@ void takeApart(TorchBuilder& builder, Node& tuple, const Nodes& subset, Rewriter
 // ---------------------------------------------------------------- one operand
 
 std::nullopt_t noTensor(const Node* node, const Refusing& no) {
-    no.about(node, Found{node}, " is not known to be a tensor");
+    no.about(node, NodeWithKind{node}, " is not known to be a tensor");
     return std::nullopt;
 }
 
@@ -121,7 +121,7 @@ bool isPlainLinear(const Node& node, const Refusing& no) {
     // The results become views of one tensor, which may not be written to.
     for (const Node* user : node.users())
         if (user->isCall() && (user->op().mutates() || user->op().name().starts_with("operator.i")))
-            return no.about(user, Found{user}, " may write to it");
+            return no.about(user, NodeWithKind{user}, " may write to it");
     return true;
 }
 

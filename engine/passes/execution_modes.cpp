@@ -93,8 +93,8 @@ bool isModeSwitch(const Node& node) {
 
 void ExecutionModes::begin(Module& module) {
     m_module = &module;
-    const auto known = m_starts.find(&module.graph());
-    m_state = known == m_starts.end() ? ModeState() : known->second;
+    const auto found = m_starts.find(&module.graph());
+    m_state = found == m_starts.end() ? ModeState() : found->second;
     m_entered.clear();
     m_silent.clear();
 }

@@ -57,12 +57,12 @@ class FlexAttention {
         const Value scores = scoresOf(x), masked = maskedScores(x, scores);
         const Value sums = call("aten.logsumexp.default", {masked, Argument(std::vector<int64_t>{-1}), false});
         const Value nothing = call("aten.all.dim", {call("aten.eq.Scalar", {masked, kMasked}), int64_t{-1}, false});
-        const Value known = where(nothing, full({}, kMasked, x.working), sums);
+        const Value value = where(nothing, full({}, kMasked, x.working), sums);
         const Value largest = call("aten.amax.default", {masked, Argument(std::vector<int64_t>{-1}), false});
         const Value weights = call("aten._safe_softmax.default", {masked, int64_t{-1}, Argument()});
         const DType dtype = x.query.dtype();
         const Value result = product(convert(weights, dtype), convert(x.value, dtype));
-        return finished({result, known / kLn2, largest / kLn2});
+        return finished({result, value / kLn2, largest / kLn2});
     }
 
     /// (query, key, value, result, log2 of sums, gradient of the result, gradient of the sums, score, its joint graph,

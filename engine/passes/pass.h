@@ -34,9 +34,9 @@ struct Pass {
     std::string_view summary;  // one sentence for the user
     /// Edits the module through the rewriter; true if anything changed.
     Result<bool> (*run)(Module& module, Rewriter& rewriter) = nullptr;
-    /// In place of `run`: turns one graph into one for each track of the `split` that the pass belongs to (plan.h).
+    /// In place of `run`: turns one graph into one for each graph of the `split` that the pass belongs to (plan.h).
     Result<std::vector<std::shared_ptr<Module>>> (*split)(const Module& module, Rewriter& rewriter) = nullptr;
-    /// In place of `run`: on a split's later track it is also given the graph that the earlier track ended with, on
+    /// In place of `run`: on a split's later graph it is also given the graph that the earlier graph ended with, on
     /// others null.
     Result<bool> (*follow)(Module& module, const Module* earlier, Rewriter& rewriter) = nullptr;
     /// In place of `run`: compares the graph before the stage with the graph as it is now, and says what it found.

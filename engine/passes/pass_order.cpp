@@ -20,9 +20,9 @@ std::string quoted(std::string_view name) {
 
 using Plan = std::vector<PlannedPass>;
 
-Plan::iterator find(Plan& plan, std::string_view track, std::string_view name) {
+Plan::iterator find(Plan& plan, std::string_view graphName, std::string_view name) {
     return std::find_if(plan.begin(), plan.end(),
-                        [&](const PlannedPass& one) { return one.track == track && one.pass->name == name; });
+                        [&](const PlannedPass& one) { return one.graphName == graphName && one.pass->name == name; });
 }
 
 Result<void> checkRuns(const Plan& plan, const std::string& name) {
@@ -45,7 +45,7 @@ Result<void> checkOrder(const Plan& now) {
         for (size_t j = i + 1; j < now.size(); ++j)
             for (const auto& dependencies : {now[i].pass->after, now[i].after, now[i].stage->after})
                 for (const Dependency& dependency : dependencies) {
-                    if (!isOn(dependency, now[j]) || now[i].track != now[j].track) continue;
+                    if (!isOn(dependency, now[j]) || now[i].graphName != now[j].graphName) continue;
                     std::string sentence = quoted(now[i].pass->name);
                     sentence += " cannot run before " + quoted(now[j].pass->name) + ": ";
                     return invalidInput(sentence.append(dependency.why));
@@ -53,26 +53,27 @@ Result<void> checkOrder(const Plan& now) {
     return {};
 }
 
-/// Moves the pass on one track; does nothing where it or its anchor does not run there.
-void move(Plan& plan, std::string_view track, const PassMove& how) {
-    const auto from = find(plan, track, how.pass);
-    if (from == plan.end() || find(plan, track, how.anchor) == plan.end()) return;
+/// Moves the pass on one graph; does nothing where it or its anchor does not run there.
+void move(Plan& plan, std::string_view graphName, const PassMove& how) {
+    const auto from = find(plan, graphName, how.pass);
+    if (from == plan.end() || find(plan, graphName, how.anchor) == plan.end()) return;
     const PlannedPass moved = *from;
     plan.erase(from);
-    plan.insert(find(plan, track, how.anchor) + (how.before ? 0 : 1), moved);
+    plan.insert(find(plan, graphName, how.anchor) + (how.before ? 0 : 1), moved);
 }
 
 }  // namespace
 
 Result<void> movePasses(Plan& plan, const std::vector<PassMove>& moves) {
-    std::vector<std::string_view> tracks;
+    std::vector<std::string_view> graphNames;
     for (const PlannedPass& one : plan)
-        if (std::find(tracks.begin(), tracks.end(), one.track) == tracks.end()) tracks.push_back(one.track);
+        if (std::find(graphNames.begin(), graphNames.end(), one.graphName) == graphNames.end())
+            graphNames.push_back(one.graphName);
     for (const PassMove& how : moves) {
         CT_TRY_VOID(checkRuns(plan, how.pass));
         if (how.pass == how.anchor) return invalidInput("'" + how.pass + "' cannot be moved beside itself");
         CT_TRY_VOID(checkRuns(plan, how.anchor));
-        for (const std::string_view track : tracks) move(plan, track, how);
+        for (const std::string_view graphName : graphNames) move(plan, graphName, how);
     }
     return moves.empty() ? Result<void>() : checkOrder(plan);
 }

@@ -6,7 +6,7 @@
 
 namespace cutaway {
 
-/// Applies the moves one after the other, on each track of the plan. Errors: a name that is not in the plan; an order
+/// Applies the moves one after the other, on each graph of the plan. Errors: a name that is not in the plan; an order
 /// in which a pass would run before one that it depends on, with the reason.
 Result<void> movePasses(std::vector<PlannedPass>& plan, const std::vector<PassMove>& moves);
 

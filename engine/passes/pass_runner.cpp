@@ -107,7 +107,7 @@ Step stepOf(const Pass& pass, const Snapshot& before) {
     return step;
 }
 
-/// Splits the graph into one for each track, and verifies each.
+/// Splits the graph into one for each graph, and verifies each.
 Result<std::vector<Snapshot>> runSplit(const Pass& pass, const Snapshot& before, Rewriter& rewriter, Step& step) {
     return guarded([&]() -> Result<std::vector<Snapshot>> {
         faultPoint("pass", pass.name);
@@ -128,7 +128,7 @@ Step splitPass(const Pass& pass, const Snapshot& before, Rewriter& rewriter) {
     const auto made = runSplit(pass, before, rewriter, step);
     step.info.milliseconds = step.info.passMilliseconds = millisecondsSince(start);
     step.rewrites = rewriter.done();
-    step.answers = rewriter.context().asked();
+    step.measurements = rewriter.context().asked();
     step.info.rewrites = static_cast<int>(step.rewrites.size());
     if (!made) {
         fail(step, made.error());
@@ -160,13 +160,13 @@ Step runPass(const Pass& pass, const Snapshot& before, PassContext context, std:
     if (!copy.module) copy.module = std::make_shared<Module>(*before);
     const std::shared_ptr<Module>& module = copy.module;
     const uint64_t edits = editsOf(*module);
-    rewriter.knowBodies(*module);
+    rewriter.setBodyPaths(*module);
     if (watched)
         if (const Module* body = module->body(watched->body)) rewriter.watch(body->graph(), watched->node);
     const Result<bool> changed = runChecked(pass, *module, *before, earlier, rewriter, copy.fingerprint, step);
-    rewriter.knowBodies(*module);
+    rewriter.setBodyPaths(*module);
     step.rewrites = rewriter.done();
-    step.answers = rewriter.context().asked();
+    step.measurements = rewriter.context().asked();
     if (watched) watched->refusals = rewriter.refusals();
     for (const RuleStats& stats : rewriter.ruleStats())
         step.rules.push_back(
@@ -198,8 +198,8 @@ Step runPass(const Pass& pass, const Snapshot& before, PassContext context, std:
     return step;
 }
 
-Snapshot followedBy(const Pass& pass, std::string_view track, const CompileTrace& trace) {
-    return pass.follow && track == "backward" ? trace.resultOf("forward") : nullptr;
+Snapshot followedBy(const Pass& pass, std::string_view graphName, const CompileTrace& trace) {
+    return pass.follow && graphName == "backward" ? trace.resultOf("forward") : nullptr;
 }
 
 PassContext withSizeHints(PassContext context, const Module& module) {
@@ -209,10 +209,10 @@ PassContext withSizeHints(PassContext context, const Module& module) {
 }
 
 Step runAgain(const Step& step, const CompileTrace& trace, int64_t fuel, const CancelToken* cancel) {
-    PassContext context(trace.request, &trace.services);
-    context.answerFrom(step.answers);
+    PassContext context(trace.request, &trace.hooks);
+    context.replay(step.measurements);
     return runPass(*step.pass, step.before, std::move(context), fuel, cancel, nullptr, nullptr,
-                   followedBy(*step.pass, step.info.track, trace));
+                   followedBy(*step.pass, step.info.graphName, trace));
 }
 
 Result<Snapshot> replayRewrites(const Step& step, const CompileTrace& trace, int rewrites, const CancelToken* cancel) {

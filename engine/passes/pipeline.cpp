@@ -54,20 +54,19 @@ std::vector<std::string_view> passNames(bool onRequest) {
     return names;
 }
 
-Result<CompileTrace> runPipeline(const Snapshot& input, const CompileRequest& request, const CompileServices& services,
+Result<CompileTrace> runPipeline(const Snapshot& input, const CompileRequest& request, const CompileHooks& hooks,
                                  const Progress& progress) {
-    CT_TRY(CompileTrace trace, runCompiler(compiler(), input, request, services, {}, progress));
+    CT_TRY(CompileTrace trace, runCompiler(compiler(), input, request, hooks, {}, progress));
     // A run that ended at its pass fuel (pass_fuel.h) is also marked as cancelled, but is not an error.
     if (trace.cancelled && progress.cancelled())
         return Error{ErrorCode::Cancelled, "compilation was cancelled", trace.cancelledAt, {}};
     return trace;
 }
 
-Result<CompileTrace> runPipelineWatched(const Snapshot& input, const CompileRequest& request,
-                                        const CompileServices& services,
+Result<CompileTrace> runPipelineWatched(const Snapshot& input, const CompileRequest& request, const CompileHooks& hooks,
                                         const std::function<void(const StepInfo&)>& ended, const Progress& progress,
                                         const RunEnds& ends) {
-    return runCompiler(compiler(), input, request, services, ended, progress, ends);
+    return runCompiler(compiler(), input, request, hooks, ended, progress, ends);
 }
 
 }  // namespace cutaway

@@ -23,16 +23,15 @@ std::vector<std::string_view> passNames(bool onRequest = false);
 
 /// Runs the passes on `input`: all, or those of request.onlyStage. Fails only for requests that name an unknown stage
 /// or pass or contradict themselves, or when cancelled; a failing pass ends the run and is its last step.
-Result<CompileTrace> runPipeline(const Snapshot& input, const CompileRequest& request,
-                                 const CompileServices& services = {}, const Progress& progress = {});
+Result<CompileTrace> runPipeline(const Snapshot& input, const CompileRequest& request, const CompileHooks& hooks = {},
+                                 const Progress& progress = {});
 
 /// Asked after each step: whether the run ends there, with the steps done so far.
 using RunEnds = std::function<bool(const CompileTrace& soFar)>;
 
 /// The same, calling `ended` after each step. When cancelled, it returns the steps done so far, if any; an interrupted
 /// pass is not among them.
-Result<CompileTrace> runPipelineWatched(const Snapshot& input, const CompileRequest& request,
-                                        const CompileServices& services,
+Result<CompileTrace> runPipelineWatched(const Snapshot& input, const CompileRequest& request, const CompileHooks& hooks,
                                         const std::function<void(const StepInfo&)>& ended,
                                         const Progress& progress = {}, const RunEnds& ends = {});
 
@@ -40,12 +39,12 @@ Result<CompileTrace> runPipelineWatched(const Snapshot& input, const CompileRequ
 /// differ only in what later passes read. Errors: as runPipelineWatched, and a step that the request's plan does not
 /// have.
 Result<CompileTrace> deriveRun(const CompileTrace& run, int step, const CompileRequest& request,
-                               const CompileServices& services, const std::function<void(const StepInfo&)>& ended = {},
+                               const CompileHooks& hooks, const std::function<void(const StepInfo&)>& ended = {},
                                const Progress& progress = {});
 
 /// Runs a list other than Cutaway's own; for tests of plans.
 Result<CompileTrace> runCompiler(const std::vector<Part>& compiler, const Snapshot& input,
-                                 const CompileRequest& request, const CompileServices& services = {},
+                                 const CompileRequest& request, const CompileHooks& hooks = {},
                                  const std::function<void(const StepInfo&)>& ended = {}, const Progress& progress = {},
                                  const RunEnds& ends = {});
 

@@ -12,8 +12,8 @@ namespace {
 /// Writes the plan down, part by part.
 class Planner {
   public:
-    Planner(const CompileRequest& request, const UserPasses& own)
-        : m_request(request), m_own(own), m_tracks{request.mode == Mode::Training ? "joint" : "main"} {}
+    Planner(const CompileRequest& request, const UserPasses& passes)
+        : m_request(request), m_own(passes), m_graphNames{request.mode == Mode::Training ? "joint" : "main"} {}
 
     void add(const std::vector<Part>& parts) {
         for (const Part& part : parts) add(part);
@@ -23,18 +23,18 @@ class Planner {
   private:
     void add(const Part& part) {
         if (part.when && !part.when(m_request)) return;
-        if (part.eachTrack) {
-            const std::vector<std::string_view> tracks = m_tracks;
-            for (const std::string_view track : tracks) {
-                m_tracks = {track};
+        if (part.eachGraph) {
+            const std::vector<std::string_view> graphNames = m_graphNames;
+            for (const std::string_view graphName : graphNames) {
+                m_graphNames = {graphName};
                 add(part.parts);
             }
-            m_tracks = tracks;
+            m_graphNames = graphNames;
         } else if (part.stage) {
             for (const Row& row : part.stage->rows) std::visit([&](const auto& one) { addRow(one, *part.stage); }, row);
-            if (part.tracks.empty() || plan.empty()) return;
-            plan.back().tracks = part.tracks;
-            m_tracks = part.tracks;
+            if (part.graphNames.empty() || plan.empty()) return;
+            plan.back().graphNames = part.graphNames;
+            m_graphNames = part.graphNames;
         } else {
             add(part.parts);
         }
@@ -64,28 +64,31 @@ class Planner {
     }
     void addPass(const Pass& pass, const Stage& stage, std::span<const Dependency> after = {}) {
         if (!pass.releases.hold(m_request.pytorch)) return;
-        const std::string_view track = m_tracks.front();
-        plan.push_back({&pass, &stage, track, ++m_count[{track, stage.name, pass.name}], after, {}});
+        const std::string_view graphName = m_graphNames.front();
+        plan.push_back({&pass, &stage, graphName, ++m_count[{graphName, stage.name, pass.name}], after, {}});
     }
 
     const CompileRequest& m_request;
     const UserPasses& m_own;
-    std::vector<std::string_view> m_tracks;
+    std::vector<std::string_view> m_graphNames;
     std::map<std::tuple<std::string_view, std::string_view, std::string_view>, int> m_count;
 };
 
 /// A graph that was split before it was recorded, or is not split in this run, stays one graph: the passes behind the
-/// split are planned once, on the track of the others.
-void dropUnsplitTracks(std::vector<PlannedPass>& plan) {
-    if (plan.empty() || std::any_of(plan.begin(), plan.end(), [](const auto& one) { return !one.tracks.empty(); }))
+/// split are planned once, on the graph of the others.
+void dropUnsplitGraphs(std::vector<PlannedPass>& plan) {
+    if (plan.empty() || std::any_of(plan.begin(), plan.end(), [](const auto& one) { return !one.graphNames.empty(); }))
         return;
-    std::vector<std::string_view> tracks;
+    std::vector<std::string_view> graphNames;
     for (const PlannedPass& one : plan)
-        if (std::find(tracks.begin(), tracks.end(), one.track) == tracks.end()) tracks.push_back(one.track);
-    if (tracks.size() == 1 && tracks.front() == "joint") return;
-    const std::string_view kept = tracks.front() == "joint" && tracks.size() > 1 ? tracks[1] : tracks.front();
-    std::erase_if(plan, [&](const PlannedPass& one) { return one.track != tracks.front() && one.track != kept; });
-    for (PlannedPass& one : plan) one.track = "main";
+        if (std::find(graphNames.begin(), graphNames.end(), one.graphName) == graphNames.end())
+            graphNames.push_back(one.graphName);
+    if (graphNames.size() == 1 && graphNames.front() == "joint") return;
+    const std::string_view kept =
+        graphNames.front() == "joint" && graphNames.size() > 1 ? graphNames[1] : graphNames.front();
+    std::erase_if(plan,
+                  [&](const PlannedPass& one) { return one.graphName != graphNames.front() && one.graphName != kept; });
+    for (PlannedPass& one : plan) one.graphName = "main";
 }
 
 void collectStages(const std::vector<Part>& parts, const CompileRequest* request, std::vector<const Stage*>& out) {
@@ -109,16 +112,16 @@ Part when(bool (*holds)(const CompileRequest&), std::vector<Part> parts) {
     part.parts = std::move(parts);
     return part;
 }
-Part split(const Stage& of, std::vector<std::string_view> tracks) {
+Part split(const Stage& of, std::vector<std::string_view> graphNames) {
     Part part;
     part.stage = &of;
-    part.tracks = std::move(tracks);
+    part.graphNames = std::move(graphNames);
     return part;
 }
 Part onEach(std::vector<Part> parts) {
     Part part;
     part.parts = std::move(parts);
-    part.eachTrack = true;
+    part.eachGraph = true;
     return part;
 }
 
@@ -129,8 +132,8 @@ std::vector<const Stage*> stagesOf(const std::vector<Part>& compiler, const Comp
 }
 
 Result<std::vector<PlannedPass>> makePlan(const std::vector<Part>& compiler, const CompileRequest& request,
-                                          const UserPasses& own, const std::string& next) {
-    Planner planner(request, own);
+                                          const UserPasses& passes, const std::string& next) {
+    Planner planner(request, passes);
     planner.add(compiler);
     std::vector<PlannedPass> plan = std::move(planner.plan);
     const std::vector<const Stage*> stages = stagesOf(compiler);
@@ -145,7 +148,7 @@ Result<std::vector<PlannedPass>> makePlan(const std::vector<Part>& compiler, con
         if (!request.onlyStage.empty() && one.stage->name != request.onlyStage) return true;
         return one.pass->when != nullptr && !one.pass->when(request);
     });
-    dropUnsplitTracks(plan);
+    dropUnsplitGraphs(plan);
     CT_TRY_VOID(movePasses(plan, request.moves));
     return plan;
 }

@@ -14,27 +14,27 @@ namespace cutaway {
 struct Part {
     const Stage* stage = nullptr;
     bool (*when)(const CompileRequest& request) = nullptr;
-    std::vector<Part> parts;               // of `when` and of onEach
-    std::vector<std::string_view> tracks;  // of `split`: what the stage's last pass makes graphs for
-    bool eachTrack = false;
+    std::vector<Part> parts;                   // of `when` and of onEach
+    std::vector<std::string_view> graphNames;  // of `split`: what the stage's last pass makes graphs for
+    bool eachGraph = false;
 };
 /// The passes of the stage's table.
 Part stage(const Stage& of);
 /// The parts, in runs of that kind only.
 Part when(bool (*holds)(const CompileRequest&), std::vector<Part> parts);
-/// The passes of the stage; the last one turns the graph into one for each track (Pass::split).
-Part split(const Stage& of, std::vector<std::string_view> tracks);
-/// All parts on the first track, then all on the next; with one track, on that.
+/// The passes of the stage; the last one turns the graph into one for each graph (Pass::split).
+Part split(const Stage& of, std::vector<std::string_view> graphNames);
+/// All parts on the first graph, then all on the next; with one graph, on that.
 Part onEach(std::vector<Part> parts);
 
 /// A pass at its place in a run.
 struct PlannedPass {
     const Pass* pass = nullptr;
     const Stage* stage = nullptr;
-    std::string_view track;
-    int occurrence = 1;                         // StepInfo's
-    std::span<const Dependency> after = {};     // of the group that it stands in
-    std::vector<std::string_view> tracks = {};  // of a split
+    std::string_view graphName;
+    int occurrence = 1;                             // StepInfo's
+    std::span<const Dependency> after = {};         // of the group that it stands in
+    std::vector<std::string_view> graphNames = {};  // of a split
 
     bool required() const { return pass->required || stage->required; }
 };

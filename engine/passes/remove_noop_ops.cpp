@@ -74,7 +74,7 @@ constexpr Noop kNoops[] = {
     {"aten.slice_scatter.default", 1,
      [](const Node& node, const TensorType& source, const Refusing& no) {
          if (!node.arg(0).node() || !(node.arg(0).node()->tensor().sizes == source.sizes))
-             return no("what is written is only part of ", Found{node.arg(0).node()});
+             return no("what is written is only part of ", NodeWithKind{node.arg(0).node()});
          return coversDim(node, source, no);
      },
      "the slice that is written covers the whole tensor"},

@@ -45,15 +45,15 @@ Result<void> checkReleases(const OptionalPass& wanted, Release release) {
 }
 
 /// All names that can be switched off: passes, rules, and rules as "pass/rule".
-std::vector<std::string> switchableNames(const UserPasses& own) {
+std::vector<std::string> switchableNames(const UserPasses& passes) {
     std::vector<std::string> out, rules, both;
     const auto addRule = [&](std::string_view pass, std::string_view rule) {
         rules.emplace_back(rule);
         both.push_back(std::string(pass) + "/" + std::string(rule));
     };
     for (const std::string_view name : passNames()) out.emplace_back(name);
-    for (const Pass* pass : own.passes()) out.emplace_back(pass->name);
-    for (const auto& tables : {own.tables(), ruleTables()})
+    for (const Pass* pass : passes.passes()) out.emplace_back(pass->name);
+    for (const auto& tables : {passes.tables(), ruleTables()})
         for (const RuleTable& table : tables)
             for (const Rule& rule : table.rules) addRule(table.pass, rule.name);
     for (const CodeRule& rule : codeRules()) addRule(rule.pass, rule.name);
@@ -81,13 +81,13 @@ Result<void> checkNames(const CompileRequest& request) {
     return {};
 }
 
-Result<void> checkDisabled(const CompileRequest& request, const UserPasses& own) {
+Result<void> checkDisabled(const CompileRequest& request, const UserPasses& userPasses) {
     std::vector<std::string> all;
     for (const std::string& name : request.disabledPasses) {
         const std::vector<std::string_view> passes = passNames();
         if (std::find(passes.begin(), passes.end(), name) != passes.end()) continue;
         // The rules come last: making their tables traces formulas.
-        if (all.empty()) all = switchableNames(own);
+        if (all.empty()) all = switchableNames(userPasses);
         if (std::find(all.begin(), all.end(), name) != all.end()) continue;
         Error error{ErrorCode::InvalidInput,
                     "no pass or rule named '" + visibleText(name) + "'",

@@ -22,9 +22,9 @@ double secondsSince(Clock::time_point start) { return std::chrono::duration<doub
 class BodyRounds {
   public:
     void beforePass(const PlannedPass& one, const Snapshot& current) {
-        if (one.stage == m_stage && one.track == m_track) return;
+        if (one.stage == m_stage && one.graphName == m_graphName) return;
         m_stage = one.stage;
-        m_track = one.track;
+        m_graphName = one.graphName;
         m_before = current;
         m_passes.clear();
         m_rounds = 0;
@@ -34,7 +34,7 @@ class BodyRounds {
         const PlannedPass& one = plan[next - 1];
         if (!one.stage->again) return {};
         if (m_rounds == 0) m_passes.push_back(one);
-        if (next < plan.size() && plan[next].stage == m_stage && plan[next].track == m_track) return {};
+        if (next < plan.size() && plan[next].stage == m_stage && plan[next].graphName == m_graphName) return {};
         std::vector<const Pass*> passes;
         for (const PlannedPass& each : m_passes) passes.push_back(each.pass);
         const auto round = BodyRound::make(*m_before, *current, passes);
@@ -64,7 +64,7 @@ class BodyRounds {
     }
     static constexpr int kMost = 16;  // rounds; PyTorch has no limit but Python's recursion limit
     const Stage* m_stage = nullptr;
-    std::string_view m_track;
+    std::string_view m_graphName;
     std::vector<PlannedPass> m_passes;  // of the first round
     Snapshot m_before;
     int m_rounds = 0;
@@ -116,8 +116,8 @@ class Run {
         for (size_t i = 0; i < steps; ++i) {
             const Step& step = other.steps[i];
             if (!step.required) m_used += step.info.rewrites;
-            m_graphs[step.info.track] = step.after;
-            for (const auto& [track, graph] : step.made) m_graphs[track] = graph;
+            m_graphs[step.info.graphName] = step.after;
+            for (const auto& [graphName, graph] : step.made) m_graphs[graphName] = graph;
             record(step, step.before);
             m_trace.stages.back().after = opHistogram(*step.after);
         }
@@ -126,8 +126,8 @@ class Run {
     /// Runs the passes of the plan, recording each step. After an error the trace holds the steps that were done.
     Result<void> run(std::vector<PlannedPass> plan) {
         const Clock::time_point start = Clock::now();
-        const std::string track(plan.empty() ? "main" : plan.front().track);
-        if (!m_graphs.contains(track)) m_graphs[track] = m_trace.input;
+        const std::string graphName(plan.empty() ? "main" : plan.front().graphName);
+        if (!m_graphs.contains(graphName)) m_graphs[graphName] = m_trace.input;
         for (size_t at = 0; at < plan.size(); ++at) {
             const PlannedPass one = plan[at];  // rounds add to the plan
             sayProgress(at, plan);
@@ -141,7 +141,7 @@ class Run {
             record(std::move(step), before);
             if (!failed) CT_TRY_VOID(m_rounds.afterPass(at + 1, after, plan, m_trace));
             const bool ends =
-                at + 1 == plan.size() || plan[at + 1].stage != one.stage || plan[at + 1].track != one.track;
+                at + 1 == plan.size() || plan[at + 1].stage != one.stage || plan[at + 1].graphName != one.graphName;
             if (failed || ends) m_trace.stages.back().after = opHistogram(*after);
             recordMade();
             m_trace.seconds = secondsSince(start);
@@ -174,22 +174,22 @@ class Run {
     }
 
     Step runOne(const PlannedPass& one) {
-        Snapshot& current = m_graphs[std::string(one.track)];
+        Snapshot& current = m_graphs[std::string(one.graphName)];
         m_rounds.beforePass(one, current);
-        if (m_stage != one.stage || m_track != one.track) m_stageInput = current;
+        if (m_stage != one.stage || m_graphName != one.graphName) m_stageInput = current;
         m_stage = one.stage;
-        m_track = one.track;
+        m_graphName = one.graphName;
         const CompileRequest& request = m_trace.request;
         const bool limited = request.fuel && !one.required();
         std::optional<int64_t> fuel = limited ? std::optional(*request.fuel - m_used) : std::nullopt;
         if (const auto left = passFuelLeft(*one.pass)) fuel = std::min(*left, fuel.value_or(*left));
         Step step = isDisabled(*one.pass, request) ? skip(*one.pass, current)
                     : one.pass->compare            ? compare(*one.pass, m_stageInput, current, request)
-                                        : runPass(*one.pass, current, PassContext(request, &m_trace.services), fuel,
+                                        : runPass(*one.pass, current, PassContext(request, &m_trace.hooks), fuel,
                                                   m_progress.cancel.get(), &m_working, nullptr,
-                                                  followedBy(*one.pass, one.track, m_trace));
+                                                  followedBy(*one.pass, one.graphName, m_trace));
         step.info.index = static_cast<int>(m_trace.steps.size());
-        step.info.track = std::string(one.track);
+        step.info.graphName = std::string(one.graphName);
         step.info.stage = std::string(one.stage->name);
         step.info.occurrence = one.occurrence;
         step.required = one.required();
@@ -201,20 +201,20 @@ class Run {
                 step.after == step.before ? step.info.constantBytesBefore : constantBytes(*step.after);
         }
         current = step.after;
-        if (!one.tracks.empty()) hand(one, step);
+        if (!one.graphNames.empty()) hand(one, step);
         return step;
     }
 
-    /// Gives each track of a split its graph.
+    /// Gives each graph of a split its graph.
     void hand(const PlannedPass& one, Step& step) {
-        if (step.made.size() != one.tracks.size() && step.info.state != StepState::Failed) {
+        if (step.made.size() != one.graphNames.size() && step.info.state != StepState::Failed) {
             step.info.state = StepState::Failed;
             step.info.error = "makes " + std::to_string(step.made.size()) + " graphs for " +
-                              std::to_string(one.tracks.size()) + " tracks";
+                              std::to_string(one.graphNames.size()) + " tracks";
         }
         if (step.info.state == StepState::Failed) return;
-        for (size_t i = 0; i < one.tracks.size(); ++i) {
-            step.made[i].first = std::string(one.tracks[i]);
+        for (size_t i = 0; i < one.graphNames.size(); ++i) {
+            step.made[i].first = std::string(one.graphNames[i]);
             m_graphs[step.made[i].first] = step.made[i].second;
         }
         m_made = step.made;
@@ -223,9 +223,9 @@ class Run {
     void record(Step step, const Snapshot& before) {
         const StepInfo& info = step.info;
         auto& stages = m_trace.stages;
-        if (stages.empty() || stages.back().stage != info.stage || stages.back().track != info.track) {
+        if (stages.empty() || stages.back().stage != info.stage || stages.back().graphName != info.graphName) {
             StageInfo stage;
-            stage.track = info.track;
+            stage.graphName = info.graphName;
             stage.stage = info.stage;
             stage.before = opHistogram(*before);
             stages.push_back(std::move(stage));
@@ -240,9 +240,9 @@ class Run {
     void recordMade() {
         if (m_made.empty()) return;
         const StageInfo split = m_trace.stages.back();
-        for (const auto& [track, graph] : m_made) {
+        for (const auto& [graphName, graph] : m_made) {
             StageInfo made;
-            made.track = track;
+            made.graphName = graphName;
             made.stage = split.stage;
             made.before = split.before;
             made.after = opHistogram(*graph);
@@ -255,12 +255,12 @@ class Run {
     const std::function<void(const StepInfo&)>& m_ended;
     const Progress& m_progress;
     RunEnds m_ends;
-    std::map<std::string, Snapshot> m_graphs;  // by track, as it stands
+    std::map<std::string, Snapshot> m_graphs;  // by graph, as it stands
     BodyRounds m_rounds;
     WorkingCopy m_working;
     std::optional<PassFuel> m_passFuel = askedPassFuel();
     const Stage* m_stage = nullptr;
-    std::string_view m_track;
+    std::string_view m_graphName;
     Snapshot m_stageInput;
     int64_t m_used = 0;                                    // fuel
     std::vector<std::pair<std::string, Snapshot>> m_made;  // by the split that has just run
@@ -268,12 +268,12 @@ class Run {
 
 }  // namespace
 
-Snapshot CompileTrace::resultOf(std::string_view track) const {
+Snapshot CompileTrace::resultOf(std::string_view graphName) const {
     Snapshot found;
     for (const Step& step : steps) {
-        if (step.info.track == track) found = step.after;
+        if (step.info.graphName == graphName) found = step.after;
         for (const auto& [made, graph] : step.made)
-            if (made == track) found = graph;
+            if (made == graphName) found = graph;
     }
     return found;
 }
@@ -286,7 +286,7 @@ Result<void> runInto(CompileTrace& trace, const std::vector<Part>& compiler,
                      const std::function<void(const StepInfo&)>& ended, const Progress& progress, const RunEnds& ends) {
     CT_TRY_VOID(checkNames(trace.request));
     CT_TRY(trace.input, withDefinedOperators(trace.input, trace.request));
-    CT_TRY(trace.own, UserPasses::make(trace.request, trace.services));
+    CT_TRY(trace.own, UserPasses::make(trace.request, trace.hooks));
     CT_TRY_VOID(checkDisabled(trace.request, *trace.own));
     CT_TRY_VOID(checkInputNames(*trace.input, trace.request.gradients));
     CT_TRY_VOID(checkCalls(*trace.input, Calls::Possible));
@@ -300,7 +300,7 @@ Result<void> deriveInto(CompileTrace& trace, const CompileTrace& from, size_t sh
     CT_TRY(std::vector<PlannedPass> plan, makePlan(compiler(), trace.request, *from.own, trace.input->origin.stage));
     const StepInfo& next = from.steps[shared].info;
     const auto begin = std::find_if(plan.begin(), plan.end(), [&](const PlannedPass& one) {
-        return one.pass->name == next.name && one.stage->name == next.stage && one.track == next.track &&
+        return one.pass->name == next.name && one.stage->name == next.stage && one.graphName == next.graphName &&
                one.occurrence == next.occurrence;
     });
     if (begin == plan.end())
@@ -323,25 +323,25 @@ Result<CompileTrace> finished(CompileTrace trace, const Result<void>& done) {
 }  // namespace
 
 Result<CompileTrace> deriveRun(const CompileTrace& run, int step, const CompileRequest& request,
-                               const CompileServices& services, const std::function<void(const StepInfo&)>& ended,
+                               const CompileHooks& hooks, const std::function<void(const StepInfo&)>& ended,
                                const Progress& progress) {
     if (step < 0 || step >= static_cast<int>(run.steps.size()))
         return Error{ErrorCode::NotFound, "the run has no pass at step " + std::to_string(step), {}, {}};
     CompileTrace trace;
     trace.request = request;
-    trace.services = services;
+    trace.hooks = hooks;
     trace.input = run.input;
     const Result<void> done = deriveInto(trace, run, static_cast<size_t>(step), ended, progress);
     return finished(std::move(trace), done);
 }
 
 Result<CompileTrace> runCompiler(const std::vector<Part>& compiler, const Snapshot& input,
-                                 const CompileRequest& request, const CompileServices& services,
+                                 const CompileRequest& request, const CompileHooks& hooks,
                                  const std::function<void(const StepInfo&)>& ended, const Progress& progress,
                                  const RunEnds& ends) {
     CompileTrace trace;
     trace.request = request;
-    trace.services = services;
+    trace.hooks = hooks;
     trace.input = input;
     const Result<void> done = runInto(trace, compiler, ended, progress, ends);
     return finished(std::move(trace), done);

@@ -89,7 +89,7 @@ std::vector<Node*> allValues(Graph& graph) {
 
 Result<bool> spoilGraph(const Pass& pass, Module& module, const Module& before, Rewriter& rewriter) {
     if (!faultsAsked()) return false;
-    rewriter.knowBodies(module);
+    rewriter.setBodyPaths(module);
     bool changed = false;
     const std::vector<RewriteInfo> done = rewriter.done();
     for (const RewriteInfo& rewrite : done) {

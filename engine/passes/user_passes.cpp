@@ -162,15 +162,14 @@ Result<void> UserPasses::finish() {
     return {};
 }
 
-Result<std::shared_ptr<const UserPasses>> UserPasses::make(const CompileRequest& request,
-                                                           const CompileServices& services) {
+Result<std::shared_ptr<const UserPasses>> UserPasses::make(const CompileRequest& request, const CompileHooks& hooks) {
     auto out = std::make_shared<UserPasses>();
     for (const UserRules& file : request.userRules) {
         CT_TRY_VOID(out->addRules(file));
         CT_TRY(const auto operators, operatorsOf(file.text, file.name));
         for (const Op* op : operators) out->m_operators.push_back(definitionOf(*op)->text);
     }
-    for (const PluginPass& plugin : request.plugins) CT_TRY_VOID(out->addFunction(plugin, services.passes));
+    for (const PluginPass& plugin : request.plugins) CT_TRY_VOID(out->addFunction(plugin, hooks.passes));
     CT_TRY_VOID(out->finish());
     return std::shared_ptr<const UserPasses>(std::move(out));
 }

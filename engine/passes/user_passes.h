@@ -19,7 +19,7 @@ class UserPasses {
     /// and the line or the rule: text that does not parse; formulas that do not trace; an unknown place; two rules of
     /// one name, or of one pattern, at one place; a plugin's pass that is not lent.
     static Result<std::shared_ptr<const UserPasses>> make(const CompileRequest& request,
-                                                          const CompileServices& services = {});
+                                                          const CompileHooks& hooks = {});
 
     std::vector<const Pass*> at(std::string_view place) const;
     std::vector<const Pass*> passes() const;

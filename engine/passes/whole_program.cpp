@@ -31,8 +31,8 @@ std::optional<Halves> halvesAt(const CompileTrace& trace, int step, const Snapsh
     Halves halves{cut->made[0].second, cut->made[1].second, idLimitOf(trace, graph)};
     if (step > cut->info.index) {
         // The backward's passes run after all of the forward's, so beside a backward stands the final forward.
-        const std::string& track = trace.steps[static_cast<size_t>(step)].info.track;
-        if (track == "forward") {
+        const std::string& graphName = trace.steps[static_cast<size_t>(step)].info.graphName;
+        if (graphName == "forward") {
             halves.forward = graph;
         } else {
             halves.forward = trace.resultOf("forward");

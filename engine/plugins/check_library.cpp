@@ -89,7 +89,7 @@ std::string whyWrong(const std::shared_ptr<PluginCalls>& calls, const Module& mo
 
 }  // namespace
 
-std::vector<PluginTrial> checkLibrary(const FoundItem& found, const Progress& progress) {
+std::vector<PluginTrial> checkLibrary(const PluginItemRef& found, const Progress& progress) {
     std::vector<PluginTrial> trials;
     const std::string title = "library " + found.item->name;
     const auto note = [&](const std::string& what, const std::string& problem) {

@@ -27,7 +27,7 @@ constexpr std::string_view kOracleCommand = "oracle:", kJudgeCommand = "judge:";
 
 /// Calls `visit(texts behind the word)` for each group that begins with `word`.
 template <class Visit>
-Result<void> forEachSaid(const FoundItem& found, const PluginReply& reply, std::string_view wanted, Visit&& visit) {
+Result<void> forEachSaid(const PluginItemRef& found, const PluginReply& reply, std::string_view wanted, Visit&& visit) {
     const std::vector<std::string>& said = reply.said;
     for (size_t i = 0; i < said.size();) {
         const std::string& word = said[i];
@@ -41,9 +41,9 @@ Result<void> forEachSaid(const FoundItem& found, const PluginReply& reply, std::
     return {};
 }
 
-std::optional<FoundItem> importerOf(const std::string& path) {
+std::optional<PluginItemRef> importerOf(const std::string& path) {
     const std::string name = std::filesystem::path(path).filename().string();
-    for (const FoundItem& found : itemsOf("importer")) {
+    for (const PluginItemRef& found : itemsOf("importer")) {
         std::istringstream patterns(found.item->patterns);
         for (std::string pattern; patterns >> pattern;)
             if (::fnmatch(pattern.c_str(), name.c_str(), 0) == 0) return found;
@@ -51,12 +51,12 @@ std::optional<FoundItem> importerOf(const std::string& path) {
     return std::nullopt;
 }
 
-Error ofItem(const FoundItem& found, Error error) {
+Error ofItem(const PluginItemRef& found, Error error) {
     error.message = found.plugin->title() + ", " + found.item->kind + " " + found.item->name + ": " + error.message;
     return error;
 }
 
-Result<OracleVerdict> verdictOf(const FoundItem& found, const PluginReply& reply, bool fails) {
+Result<OracleVerdict> verdictOf(const PluginItemRef& found, const PluginReply& reply, bool fails) {
     OracleVerdict verdict{fails, {}};
     CT_TRY_VOID(forEachSaid(found, reply, "say", [&](const std::string* text) -> Result<void> {
         if (verdict.sentence.empty()) verdict.sentence = visibleText(text->substr(0, kMostSentenceBytes));
@@ -92,23 +92,23 @@ std::optional<std::string> judgeOf(std::string_view command) {
     return std::string(command.substr(kJudgeCommand.size()));
 }
 
-PluginJudge judgeOf(const FoundItem& found) { return PluginJudge(describedItem(found), found.plugin->process); }
+PluginJudge judgeOf(const PluginItemRef& found) { return PluginJudge(describedItem(found), found.plugin->process); }
 
 Result<PluginJudge> findJudge(const std::string& name) {
-    CT_TRY(const FoundItem found, findItem("judge", name));
+    CT_TRY(const PluginItemRef found, findItem("judge", name));
     return judgeOf(found);
 }
 
 Result<OracleVerdict> askOracle(const std::string& oracle, const std::string& graph, double seconds,
                                 const Progress& progress) {
-    CT_TRY(const FoundItem found, findItem("oracle", oracle));
+    CT_TRY(const PluginItemRef found, findItem("oracle", oracle));
     CT_TRY(const PluginReply reply, callItem(
                                         found, graph, [&] { return progress.cancelled(); }, {}, seconds));
     return verdictOf(found, reply, reply.yes);
 }
 
 Result<Coloring> colorGraph(const std::string& coloring, const std::string& graph, const Progress& progress) {
-    CT_TRY(const FoundItem found, findItem("coloring", coloring));
+    CT_TRY(const PluginItemRef found, findItem("coloring", coloring));
     CT_TRY(const PluginReply reply, callItem(found, graph, [&] { return progress.cancelled(); }));
     Coloring out{visibleText(found.item->unit), {}, {}};
     std::set<std::string> names;

@@ -15,6 +15,6 @@ Result<OpenedFile> importFile(const std::string& path, const Progress& progress 
 
 /// A judge, "PLUGIN" or "PLUGIN.JUDGE", asked in the plugin's own process.
 Result<PluginJudge> findJudge(const std::string& name);
-PluginJudge judgeOf(const FoundItem& found);
+PluginJudge judgeOf(const PluginItemRef& found);
 
 }  // namespace cutaway

@@ -108,7 +108,7 @@ class PluginCheck {
              startSeconds <= kMostStartSeconds ? "" : "it took " + seconds(startSeconds));
         std::map<std::string, size_t> indices;
         for (const PluginItem& item : m_plugin->info.items) {
-            const FoundItem found{m_plugin, indices[item.kind]++, &item};
+            const PluginItemRef found{m_plugin, indices[item.kind]++, &item};
             m_title = item.kind + " " + item.name;
             m_hangs = false;
             if (item.kind == "judge") {
@@ -144,7 +144,7 @@ class PluginCheck {
     void note(const std::string& item, const std::string& what, const std::string& problem) {
         m_trials.push_back({item, what, problem});
     }
-    Result<PluginReply> call(const FoundItem& found, std::string_view text, double* took = nullptr) {
+    Result<PluginReply> call(const PluginItemRef& found, std::string_view text, double* took = nullptr) {
         const auto start = std::chrono::steady_clock::now();
         auto reply = callItem(
             found, text, [this] { return m_progress.cancelled(); }, initialSettingsOf(*found.item),
@@ -196,7 +196,8 @@ class PluginCheck {
         double took = 0;
     };
     /// What the item answers on a graph; none where it fails, which is noted.
-    std::optional<FirstAnswer> firstAnswer(const FoundItem& found, const CheckGraph& graph, const std::string& what) {
+    std::optional<FirstAnswer> firstAnswer(const PluginItemRef& found, const CheckGraph& graph,
+                                           const std::string& what) {
         const auto fails = [&](const std::string& why) {
             note(m_title, what, why);
             return std::nullopt;
@@ -211,7 +212,7 @@ class PluginCheck {
         return first;
     }
 
-    void tryPass(const FoundItem& found, const CheckGraph& graph) {
+    void tryPass(const PluginItemRef& found, const CheckGraph& graph) {
         const std::string what = "keeps " + std::string(graph.name);
         const auto first = firstAnswer(found, graph, what);
         if (!first) return;
@@ -235,7 +236,7 @@ class PluginCheck {
         note(m_title, what, whyOtherNumbers(*first->module, **after));
     }
 
-    void tryReader(const FoundItem& found, const CheckGraph& graph) {
+    void tryReader(const PluginItemRef& found, const CheckGraph& graph) {
         const std::string what = "answers on " + std::string(graph.name);
         const auto first = firstAnswer(found, graph, what);
         if (!first) return;
@@ -252,7 +253,7 @@ class PluginCheck {
     }
 
     /// Equal tensors stand for each other, of every kind, and the answer is the same twice.
-    void tryJudge(const FoundItem& found) {
+    void tryJudge(const PluginItemRef& found) {
         const PluginJudge judge = judgeOf(found);
         const auto stopped = [&] { return m_progress.cancelled(); };
         const Tensor tensors[] = {Tensor::zeros(DType::F32, {2, 3}), Tensor::zeros(DType::I64, {0}),
@@ -269,13 +270,13 @@ class PluginCheck {
     }
 
     /// An answer, even one that says that it failed, and a process that still lives.
-    void survives(const FoundItem& found, const CheckGraph& graph) {
+    void survives(const PluginItemRef& found, const CheckGraph& graph) {
         const auto reply = call(found, graph.text);
         const bool lives = reply || reply.error().message.find(" failed: ") != std::string::npos;
         note(m_title, "survives " + std::string(graph.name), lives ? std::string() : reply.error().text());
     }
 
-    void tryMemory(const FoundItem& found) {
+    void tryMemory(const PluginItemRef& found) {
         const auto parsed = parseText(checkGraphs().back().text);
         if (!parsed) return;
         const std::string text = pluginText(**parsed);

@@ -92,7 +92,7 @@ PluginCall questionOf(const PluginLibrary& library, const Node& call) {
     return pluginCall(library, "takes", owned.call(), 1, places);
 }
 
-Result<std::string> answerOf(const FoundItem& found, const PluginCall& question, const Stopped& stopped) {
+Result<std::string> answerOf(const PluginItemRef& found, const PluginCall& question, const Stopped& stopped) {
     CT_TRY(const PluginReply reply, found.plugin->process->call(question, stopped));
     if (reply.yes) return std::string();
     if (reply.said.size() >= 2 && reply.said[0] == "say" && !reply.said[1].empty())
@@ -102,7 +102,7 @@ Result<std::string> answerOf(const FoundItem& found, const PluginCall& question,
 
 }  // namespace
 
-PluginLibrary describedItem(const FoundItem& found) {
+PluginLibrary describedItem(const PluginItemRef& found) {
     const PluginInfo& info = found.plugin->info;
     PluginLibrary library{info.name + "." + found.item->name,
                           found.plugin->title() + ", " + found.item->kind + " " + found.item->name,
@@ -114,12 +114,12 @@ PluginLibrary describedItem(const FoundItem& found) {
     return library;
 }
 
-Result<std::string> whyNotTaken(const FoundItem& found, const Node& call, const Stopped& stopped) {
+Result<std::string> whyNotTaken(const PluginItemRef& found, const Node& call, const Stopped& stopped) {
     if (std::string why = whyNotAsked(call); !why.empty()) return why;
     return answerOf(found, questionOf(describedItem(found), call), stopped);
 }
 
-std::function<Result<bool>(Module&, Rewriter&)> libraryFunction(const FoundItem& found) {
+std::function<Result<bool>(Module&, Rewriter&)> libraryFunction(const PluginItemRef& found) {
     struct Refusals {
         std::mutex mutex;
         std::map<std::vector<std::string>, std::string> byCall;  // layers that are alike are asked about once
@@ -134,7 +134,7 @@ std::function<Result<bool>(Module&, Rewriter&)> libraryFunction(const FoundItem&
         key.push_back(question.file);
         {
             const std::lock_guard lock(refusals->mutex);
-            if (const auto known = refusals->byCall.find(key); known != refusals->byCall.end()) return known->second;
+            if (const auto it = refusals->byCall.find(key); it != refusals->byCall.end()) return it->second;
         }
         CT_TRY(std::string why, answerOf(found, question, stopped));
         const std::lock_guard lock(refusals->mutex);

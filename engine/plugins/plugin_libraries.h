@@ -14,16 +14,16 @@ namespace cutaway {
 inline constexpr const char* kLibraryPlace = "library";
 
 /// A library as a program names it, or a judge as a worker asks it.
-PluginLibrary describedItem(const FoundItem& found);
+PluginLibrary describedItem(const PluginItemRef& found);
 
-std::function<Result<bool>(Module&, Rewriter&)> libraryFunction(const FoundItem& found);
+std::function<Result<bool>(Module&, Rewriter&)> libraryFunction(const PluginItemRef& found);
 
 /// Why the library does not take a call as it stands in a graph, in a sentence; empty: it does. Errors: what has become
 /// of its process.
-Result<std::string> whyNotTaken(const FoundItem& found, const Node& call, const Stopped& stopped = {});
+Result<std::string> whyNotTaken(const PluginItemRef& found, const Node& call, const Stopped& stopped = {});
 
 /// What `plugin check` tries of a library: the samples of its operators, each asked about twice, once more with a size
 /// that is not known yet, computed, and compared with the reference.
-std::vector<PluginTrial> checkLibrary(const FoundItem& found, const Progress& progress);
+std::vector<PluginTrial> checkLibrary(const PluginItemRef& found, const Progress& progress);
 
 }  // namespace cutaway

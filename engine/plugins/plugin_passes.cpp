@@ -93,14 +93,14 @@ Result<void> checkSize(const PassAnswer& answer, size_t given) {
                  {}};
 }
 
-Error returnedBy(const FoundItem& found, Error error) {
+Error returnedBy(const PluginItemRef& found, Error error) {
     if (error.message.size() > kMostWhyText) error.message = error.message.substr(0, kMostWhyText) + "...";
     if (error.where.size() > kMostNameText) error.where = error.where.substr(0, kMostNameText) + "...";
     error.message = found.plugin->title() + ", pass " + found.item->name + ": " + error.message;
     return error;
 }
 
-std::function<Result<bool>(Module&, Rewriter&)> functionOf(const FoundItem& found, const Settings& given) {
+std::function<Result<bool>(Module&, Rewriter&)> functionOf(const PluginItemRef& found, const Settings& given) {
     const auto last = std::make_shared<LastAnswer>();
     const auto settings = settingsFor(*found.item, given);
     return [found, settings, last](Module& module, Rewriter& rewriter) -> Result<bool> {
@@ -204,26 +204,26 @@ bool needsLender(const CompileRequest& request) {
                        [](const PluginPass& pass) { return pass.name.find('.') == std::string::npos; });
 }
 
-Result<void> lendPlugins(const CompileRequest& request, CompileServices& services) {
+Result<void> lendPlugins(const CompileRequest& request, CompileHooks& hooks) {
     for (const PluginPass& wanted : request.plugins) {
-        const bool lent = std::any_of(services.passes.begin(), services.passes.end(),
+        const bool lent = std::any_of(hooks.passes.begin(), hooks.passes.end(),
                                       [&](const UserPass& pass) { return pass.id == wanted; });
         if (lent || wanted.name.find('.') == std::string::npos) continue;
-        CT_TRY(const FoundItem found, findItem(kindAt(wanted.place), wanted.name));
-        services.passes.push_back(
+        CT_TRY(const PluginItemRef found, findItem(kindAt(wanted.place), wanted.name));
+        hooks.passes.push_back(
             {wanted, found.item->summary + " (" + found.plugin->title() + ")",
              wanted.place == kLibraryPlace ? libraryFunction(found) : functionOf(found, wanted.settings)});
     }
     return {};
 }
 
-Result<void> checkPluginOrder(const CompileRequest& request, const CompileServices& services, const std::string& next) {
+Result<void> checkPluginOrder(const CompileRequest& request, const CompileHooks& hooks, const std::string& next) {
     if (request.plugins.empty()) return {};
-    CT_TRY(const auto own, UserPasses::make(request, services));
+    CT_TRY(const auto own, UserPasses::make(request, hooks));
     CT_TRY(const std::vector<PlannedPass> plan, makePlan(compiler(), request, *own, next));
     for (const PluginPass& pass : request.plugins) {
         if (pass.name.find('.') == std::string::npos) continue;
-        CT_TRY(const FoundItem found, findItem(kindAt(pass.place), pass.name));
+        CT_TRY(const PluginItemRef found, findItem(kindAt(pass.place), pass.name));
         const std::string name = pass.place + "." + pass.name;
         std::istringstream earlier(found.item->after);
         for (std::string first; earlier >> first;) {

@@ -7,7 +7,7 @@ namespace cutaway {
 
 /// Adds the functions of the request's plugin passes that nobody has lent yet. The request is one that withPlugins has
 /// written out.
-Result<void> lendPlugins(const CompileRequest& request, CompileServices& services);
+Result<void> lendPlugins(const CompileRequest& request, CompileHooks& hooks);
 
 /// The settings of a call as "key=value", those that a pass declares at their initial values.
 std::vector<std::string> initialSettingsOf(const PluginItem& pass);
@@ -17,6 +17,6 @@ bool needsLender(const CompileRequest& request);
 
 /// Whether each plugin's pass runs behind those that it says must run earlier. `next`: the stage that comes next for
 /// the graph (ModuleOrigin::stage).
-Result<void> checkPluginOrder(const CompileRequest& request, const CompileServices& services, const std::string& next);
+Result<void> checkPluginOrder(const CompileRequest& request, const CompileHooks& hooks, const std::string& next);
 
 }  // namespace cutaway

@@ -363,10 +363,10 @@ Result<PluginPointer> findPlugin(const std::string& name) {
     return *found;
 }
 
-Result<FoundItem> findItem(std::string_view kind, const std::string& name) {
+Result<PluginItemRef> findItem(std::string_view kind, const std::string& name) {
     const size_t dot = name.find('.');
     CT_TRY(const PluginPointer plugin, findPlugin(name.substr(0, dot)));
-    FoundItem out;
+    PluginItemRef out;
     std::string names;
     size_t index = 0, matches = 0;
     for (const PluginItem& item : plugin->info.items) {
@@ -387,8 +387,8 @@ Result<FoundItem> findItem(std::string_view kind, const std::string& name) {
                  {"it gives: " + names}};
 }
 
-std::vector<FoundItem> itemsOf(std::string_view kind) {
-    std::vector<FoundItem> out;
+std::vector<PluginItemRef> itemsOf(std::string_view kind) {
+    std::vector<PluginItemRef> out;
     const std::set<std::string> off = namesOff();
     std::set<std::string> seen;
     for (const PluginPointer& plugin : allPlugins()) {
@@ -401,7 +401,7 @@ std::vector<FoundItem> itemsOf(std::string_view kind) {
     return out;
 }
 
-Result<PluginReply> callItem(const FoundItem& found, std::string_view work, const Stopped& stopped,
+Result<PluginReply> callItem(const PluginItemRef& found, std::string_view work, const Stopped& stopped,
                              std::vector<std::string> settings, double seconds, const std::string& file) {
     if (!found.plugin->process) return invalidInput(found.plugin->title() + " has rules alone");
     PluginCall call;

@@ -28,16 +28,16 @@ std::vector<PluginPointer> allPlugins();
 Result<PluginPointer> findPlugin(const std::string& name);
 
 /// A plugin and one thing that it gives, by "PLUGIN", where it gives one of the kind, or "PLUGIN.ITEM".
-struct FoundItem {
+struct PluginItemRef {
     PluginPointer plugin;
     size_t index = 0;  // among those of its kind
     const PluginItem* item = nullptr;
 };
-Result<FoundItem> findItem(std::string_view kind, const std::string& name);
+Result<PluginItemRef> findItem(std::string_view kind, const std::string& name);
 /// All of one kind that are on and have no problem.
-std::vector<FoundItem> itemsOf(std::string_view kind);
+std::vector<PluginItemRef> itemsOf(std::string_view kind);
 /// Calls it. Errors say which plugin and which of its functions.
-Result<PluginReply> callItem(const FoundItem& found, std::string_view work, const Stopped& stopped = {},
+Result<PluginReply> callItem(const PluginItemRef& found, std::string_view work, const Stopped& stopped = {},
                              std::vector<std::string> settings = {}, double seconds = 0, const std::string& file = {});
 
 }  // namespace cutaway

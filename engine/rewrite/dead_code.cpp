@@ -2,7 +2,7 @@
 
 #include <map>
 
-#include "engine/ir/found_sizes.h"
+#include "engine/ir/unbacked_sizes.h"
 #include "engine/rewrite/refusing.h"
 
 namespace cutaway {

@@ -1,5 +1,5 @@
 #pragma once
-// What a pass is given beside the graph: the request, and the services, whose answers are recorded here.
+// What a pass is given beside the graph: the request, and the hooks, whose answers are recorded here.
 #include <map>
 #include <optional>
 #include <string>
@@ -12,15 +12,15 @@ namespace cutaway {
 
 class PassContext {
   public:
-    /// Both must outlive the context. Without services nothing is known of the device and nothing can be timed.
-    PassContext(const CompileRequest& request, const CompileServices* services = nullptr)
-        : m_request(&request), m_services(services) {}
+    /// Both must outlive the context. Without hooks nothing is known of the device and nothing can be timed.
+    PassContext(const CompileRequest& request, const CompileHooks* hooks = nullptr)
+        : m_request(&request), m_hooks(hooks) {}
 
     const CompileRequest& request() const { return *m_request; }
     /// Example values of the size symbols of the module that the pass works on.
     std::map<std::string, int64_t> sizeHints;
 
-    // The services' questions (CompileServices). None: nobody knows.
+    // The hooks' questions (CompileHooks). None: nobody knows.
     std::optional<double> timeGraph(const std::string& graph) const;
     std::optional<double> deviceFact(const std::string& fact) const;
     std::optional<double> recall(const std::string& key) const;
@@ -28,19 +28,19 @@ class PassContext {
     void remember(const std::string& key, double value) const;
 
     /// Questions and answers so far, in order.
-    const std::vector<Answer>& asked() const { return m_asked; }
+    const std::vector<Measurement>& asked() const { return m_asked; }
     /// From now on questions that are among these get these answers: the n-th time a question is asked its n-th answer,
     /// then always its last.
-    void answerFrom(const std::vector<Answer>& recorded) { m_recorded = &recorded; }
+    void replay(const std::vector<Measurement>& recorded) { m_recorded = &recorded; }
 
   private:
     template <class Ask>
     std::optional<double> answer(std::string_view kind, const std::string& question, Ask&& ask) const;
 
     const CompileRequest* m_request;
-    const CompileServices* m_services;
-    const std::vector<Answer>* m_recorded = nullptr;
-    mutable std::vector<Answer> m_asked;
+    const CompileHooks* m_hooks;
+    const std::vector<Measurement>* m_recorded = nullptr;
+    mutable std::vector<Measurement> m_asked;
 };
 
 }  // namespace cutaway

@@ -36,7 +36,7 @@ void SentencePiece::appendTo(std::string& out) const {
     switch (m_kind) {
         case Kind::Text: out += m_text; break;
         case Kind::Name: out += quoted(*m_node); break;
-        case Kind::Found: out += found(m_node); break;
+        case Kind::NodeWithKind: out += found(m_node); break;
         case Kind::KindOf: out += kindText(*m_node); break;
         case Kind::OtherReader: out += otherReader(*m_node, m_but); break;
         case Kind::Counted:

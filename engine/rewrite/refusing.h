@@ -20,7 +20,7 @@ struct KindOf {
     const Node& node;
 };
 /// A node with what it is: "`x` (aten.relu.default)", "`x` (an input)"; "no tensor" for null.
-struct Found {
+struct NodeWithKind {
     const Node* node;
 };
 /// Who reads the node: "`y` reads `x`", "`x` is an output"; other than `but`: "`y` reads `x` too".
@@ -43,7 +43,7 @@ class SentencePiece {
     SentencePiece(const std::string& text) : SentencePiece(std::string_view(text)) {}
     SentencePiece(const Node& node) : m_kind(Kind::Name), m_node(&node) {}
     SentencePiece(const Node* node) : SentencePiece(*node) {}  // not null
-    SentencePiece(Found found) : m_kind(Kind::Found), m_node(found.node) {}
+    SentencePiece(NodeWithKind found) : m_kind(Kind::NodeWithKind), m_node(found.node) {}
     SentencePiece(KindOf kind) : m_kind(Kind::KindOf), m_node(&kind.node) {}
     SentencePiece(OtherReader reader) : m_kind(Kind::OtherReader), m_node(&reader.node), m_but(reader.but) {}
     SentencePiece(Counted things)
@@ -65,7 +65,7 @@ class SentencePiece {
     enum class Kind : uint8_t {
         Text,
         Name,
-        Found,
+        NodeWithKind,
         KindOf,
         OtherReader,
         Counted,

@@ -5,8 +5,8 @@ namespace {
 thread_local const RewriteWatch* t_watch = nullptr;
 }
 
-RewriteWatch::RewriteWatch(Told told, Begun begun)
-    : m_told(std::move(told)), m_begun(std::move(begun)), m_before(t_watch) {
+RewriteWatch::RewriteWatch(RewriteCallback onRewrite, PassCallback onPass)
+    : m_onRewrite(std::move(onRewrite)), m_onPass(std::move(onPass)), m_before(t_watch) {
     t_watch = this;
 }
 RewriteWatch::~RewriteWatch() { t_watch = m_before; }

@@ -10,23 +10,23 @@ namespace cutaway {
 /// pass of a run.
 class RewriteWatch {
   public:
-    using Told = std::function<void(std::string_view pass, const RewriteInfo&)>;
-    using Begun = std::function<void(std::string_view stage, std::string_view pass)>;
-    explicit RewriteWatch(Told told, Begun begun = {});
+    using RewriteCallback = std::function<void(std::string_view pass, const RewriteInfo&)>;
+    using PassCallback = std::function<void(std::string_view stage, std::string_view pass)>;
+    explicit RewriteWatch(RewriteCallback onRewrite, PassCallback onPass = {});
     ~RewriteWatch();
     RewriteWatch(const RewriteWatch&) = delete;
     RewriteWatch& operator=(const RewriteWatch&) = delete;
 
     /// Of this thread; null: nobody wants to know.
     static const RewriteWatch* current();
-    void rewrite(std::string_view pass, const RewriteInfo& info) const { m_told(pass, info); }
+    void rewrite(std::string_view pass, const RewriteInfo& info) const { m_onRewrite(pass, info); }
     void begins(std::string_view stage, std::string_view pass) const {
-        if (m_begun) m_begun(stage, pass);
+        if (m_onPass) m_onPass(stage, pass);
     }
 
   private:
-    Told m_told;
-    Begun m_begun;
+    RewriteCallback m_onRewrite;
+    PassCallback m_onPass;
     const RewriteWatch* m_before;
 };
 

@@ -63,15 +63,15 @@ void Rewriter::record(std::string_view rule, const Graph& graph, std::string_vie
     info.why = std::string(why);
     info.node = std::string(nodeName);
     info.nodeId = node;
-    const auto known = m_bodies.find(&graph);
-    if (known != m_bodies.end()) info.body = known->second;
-    m_unknown.push_back(known == m_bodies.end() ? &graph : nullptr);
+    const auto found = m_bodies.find(&graph);
+    if (found != m_bodies.end()) info.body = found->second;
+    m_unknown.push_back(found == m_bodies.end() ? &graph : nullptr);
     m_done.push_back(std::move(info));
     if (const RewriteWatch* watch = RewriteWatch::current()) watch->rewrite(m_pass, m_done.back());
     faultPoint("rule", rule, m_pass);
 }
 
-void Rewriter::knowBodies(const Module& module) {
+void Rewriter::setBodyPaths(const Module& module) {
     const bool first = m_idsBefore.empty();
     const auto know = [&](const auto& self, const Module& at, const std::string& path) -> void {
         m_bodies[&at.graph()] = path;
@@ -92,9 +92,9 @@ void Rewriter::noteRefusal(std::string_view rule, std::string_view why, NodeId b
 
 std::vector<NodeId> Rewriter::originsOf(const Node& node) const {
     std::vector<NodeId> origins = {node.id()};
-    const auto known = m_idsBefore.find(&node.graph());
-    const auto wasThere = [&](NodeId id) { return static_cast<uint32_t>(id) < known->second; };
-    if (known != m_idsBefore.end() && !wasThere(node.id()))
+    const auto found = m_idsBefore.find(&node.graph());
+    const auto wasThere = [&](NodeId id) { return static_cast<uint32_t>(id) < found->second; };
+    if (found != m_idsBefore.end() && !wasThere(node.id()))
         std::copy_if(node.provenance().origin.begin(), node.provenance().origin.end(), std::back_inserter(origins),
                      wasThere);
     return origins;

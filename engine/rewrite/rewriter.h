@@ -98,7 +98,7 @@ class Rewriter {
     bool changed() const { return !m_done.empty(); }
     const std::vector<RewriteInfo>& done() const { return m_done; }
     /// Tells which graph is which body, for RewriteInfo::body: before the pass, and again for graphs that it made.
-    void knowBodies(const Module& module);
+    void setBodyPaths(const Module& module);
 
   private:
     RuleStats& statsOf(std::string_view rule);

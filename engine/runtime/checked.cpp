@@ -104,7 +104,8 @@ Result<SideBySideEnd> runChecked(const ReadyGraph& checked, const ReadyGraph& re
     const auto given = static_cast<double>(bytesOf(tensors));
     const double values = valueBytes(checked, reference, given);
     out.pod(values);
-    CT_TRY_VOID(checkMemory("the checked run", {{"inputs and weights", given}, {"values", values}}, Whose::NewChild));
+    CT_TRY_VOID(
+        checkMemory("the checked run", {{"inputs and weights", given}, {"values", values}}, ForProcess::NewChild));
     WorkerOptions worker = workerOptions(options);
     worker.told = [&](std::string_view bytes) {
         ByteReader in(bytes);
@@ -134,7 +135,7 @@ Result<std::vector<Tensor>> readValue(const ReadyGraph& graph, size_t position, 
     CT_TRY_VOID(checkMemory("the run up to the node",
                             {{"inputs and weights", static_cast<double>(bytesOf(tensors))},
                              {"values", peakBytes(*graph.module) * (wide ? 3 : 1)}},
-                            Whose::NewChild));
+                            ForProcess::NewChild));
     CT_TRY(Message reply, askWorker(WorkerTask::Checked, "the graph up to the node", out.bytes, tensors,
                                     workerOptions(options), progress));
     return std::move(reply.tensors);
@@ -148,7 +149,7 @@ Result<BothResults> readResults(const ReadyGraph& graph, const CheckedOptions& o
     CT_TRY_VOID(checkMemory(
         "the reference in f64",
         {{"inputs and weights", static_cast<double>(bytesOf(tensors))}, {"values", peakBytes(*graph.module) * 3}},
-        Whose::NewChild));
+        ForProcess::NewChild));
     CT_TRY(Message reply,
            askWorker(WorkerTask::Checked, "the reference", out.bytes, tensors, workerOptions(options), progress));
     BothResults results;
@@ -170,7 +171,7 @@ Result<GradientCheck> runGradientCheck(const ReadyGraph& joint, const GradientCh
     CT_TRY_VOID(checkMemory(
         "the gradients in f64",
         {{"inputs and weights", static_cast<double>(bytesOf(tensors))}, {"values", peakBytes(*joint.module) * 2}},
-        Whose::NewChild));
+        ForProcess::NewChild));
     CT_TRY(const Message reply, askWorker(WorkerTask::Checked, "the joint graph", out.bytes, tensors,
                                           {0, options.timeoutSeconds, options.memoryBytes, {}}, progress));
     ByteReader in(reply.text);

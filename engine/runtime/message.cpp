@@ -144,10 +144,10 @@ Result<void> writeMessage(SharedMemory& memory, size_t offset, std::string_view 
     head.text(text);
     head.count(layout.blocks.size());
     for (const Block& block : layout.blocks) {
-        const auto known = options.atReader ? options.atReader->find(*block.storage) : std::nullopt;
-        if (known) {
+        const auto found = options.atReader ? options.atReader->find(*block.storage) : std::nullopt;
+        if (found) {
             head.pod(MessagePlace::Reader);
-            head.pod(*known + block.begin);
+            head.pod(*found + block.begin);
         } else if (options.addresses && block.large()) {
             head.pod(MessagePlace::Writer);
             head.pod(uint64_t{reinterpret_cast<uintptr_t>(block.storage->data() + block.begin)});

@@ -66,8 +66,8 @@ struct Watched {
     void observeDraws(InterpretOptions& options) {
         options.exchange = [this](const Node& node, TensorList& values) {
             if (!node.is(Tag::Random)) return;
-            if (const auto known = candidates.find(node.name()); known != candidates.end())
-                for (const TensorList& list : known->second)
+            if (const auto found = candidates.find(node.name()); found != candidates.end())
+                for (const TensorList& list : found->second)
                     if (sameSizes(list, values)) {
                         for (size_t i = 0; i < values.size(); ++i) values[i] = list[i].to(values[i].dtype());
                         break;
@@ -108,7 +108,7 @@ Result<ReferenceRun> runReference(const Module& module, const std::vector<Tensor
                             {{"inputs and weights", static_cast<double>(bytesOf(tensors))},
                              {"values", peakBytes(graph)},
                              {"results", outputBytes(graph)}},
-                            Whose::NewChild));
+                            ForProcess::NewChild));
     CT_TRY(Message reply, askWorker(WorkerTask::Reference, "the graph", out.bytes, tensors,
                                     {0, options.timeoutSeconds, options.memoryBytes}, progress));
 

@@ -16,10 +16,10 @@ std::shared_ptr<Storage> RemoteValues::add(uint64_t address, size_t bytes) {
 
 std::optional<uint64_t> RemoteValues::find(const Storage& storage) const {
     const std::lock_guard lock(m_mutex);
-    const auto known = m_values.find(&storage);
+    const auto found = m_values.find(&storage);
     // Another storage may lie where one has been.
-    if (known == m_values.end() || known->second.storage.expired()) return std::nullopt;
-    return known->second.address;
+    if (found == m_values.end() || found->second.storage.expired()) return std::nullopt;
+    return found->second.address;
 }
 
 void RemoteValues::keepOnly(const std::vector<Tensor>& tensors) {

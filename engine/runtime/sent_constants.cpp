@@ -15,20 +15,20 @@ Tensor whole(const std::shared_ptr<Storage>& storage) {
 
 Result<std::optional<SharedMemory>> SentConstants::take(std::vector<Tensor>& tensors, ByteWriter& head) {
     std::vector<uint64_t> gone;
-    for (auto known = m_known.begin(); known != m_known.end();) {
+    for (auto known = m_sent.begin(); known != m_sent.end();) {
         const bool lives = !known->second.storage.expired();
         if (!lives) gone.push_back(known->second.number);
-        known = lives ? std::next(known) : m_known.erase(known);
+        known = lives ? std::next(known) : m_sent.erase(known);
     }
     head.count(gone.size());
     for (const uint64_t number : gone) head.pod(number);
-    std::vector<std::pair<size_t, Known>> places;
+    std::vector<std::pair<size_t, SentConstant>> places;
     std::vector<Tensor> fresh;
     std::vector<uint64_t> numbers;
     for (size_t i = 0; i < tensors.size(); ++i) {
         const std::shared_ptr<Storage> storage = tensors[i].defined() ? tensors[i].storage() : nullptr;
         if (!storage || !storage->readOnly() || storage->size() < kLeast) continue;
-        const auto [known, isNew] = m_known.try_emplace(storage.get(), Known{storage, m_next});
+        const auto [known, isNew] = m_sent.try_emplace(storage.get(), SentConstant{storage, m_next});
         if (isNew) {
             ++m_next;
             fresh.push_back(whole(storage));
@@ -53,8 +53,8 @@ Result<std::optional<SharedMemory>> SentConstants::take(std::vector<Tensor>& ten
     if (!fresh.empty()) {
         CT_TRY(SharedMemory made, SharedMemory::create("the weights"));
         if (const auto written = writeMessage(made, 0, {}, fresh); !written) {
-            for (auto known = m_known.begin(); known != m_known.end();)
-                known = known->second.number >= numbers.front() ? m_known.erase(known) : std::next(known);
+            for (auto known = m_sent.begin(); known != m_sent.end();)
+                known = known->second.number >= numbers.front() ? m_sent.erase(known) : std::next(known);
             return written.error();
         }
         memory.emplace(std::move(made));
@@ -63,8 +63,8 @@ Result<std::optional<SharedMemory>> SentConstants::take(std::vector<Tensor>& ten
     return memory;
 }
 
-Result<bool> KeptConstants::restore(ByteReader& head, const SharedMemory* memory, std::vector<Tensor>& tensors) {
-    head.each([&] { m_kept.erase(head.pod<uint64_t>()); });
+Result<bool> ReceivedConstants::restore(ByteReader& head, const SharedMemory* memory, std::vector<Tensor>& tensors) {
+    head.each([&] { m_received.erase(head.pod<uint64_t>()); });
     Message fresh;
     if (memory) {
         CT_TRY(fresh, readMessage(*memory, 0));
@@ -73,7 +73,7 @@ Result<bool> KeptConstants::restore(ByteReader& head, const SharedMemory* memory
     head.each([&] {
         const auto number = head.pod<uint64_t>();
         if (next >= fresh.tensors.size()) return head.fail();
-        m_kept[number] = fresh.tensors[next++].storage();
+        m_received[number] = fresh.tensors[next++].storage();
     });
     head.each([&] {
         const auto place = head.pod<uint64_t>(), number = head.pod<uint64_t>();
@@ -81,8 +81,8 @@ Result<bool> KeptConstants::restore(ByteReader& head, const SharedMemory* memory
         const auto device = head.pod<Device>();
         Dims sizes = head.dims(), strides = head.dims();
         const auto offset = head.pod<int64_t>();
-        const auto kept = m_kept.find(number);
-        if (kept == m_kept.end() || place >= tensors.size() || sizes.size() != strides.size()) return head.fail();
+        const auto kept = m_received.find(number);
+        if (kept == m_received.end() || place >= tensors.size() || sizes.size() != strides.size()) return head.fail();
         tensors[place] = Tensor(kept->second, dtype, std::move(sizes), std::move(strides), offset, device);
     });
     return !head.failed();

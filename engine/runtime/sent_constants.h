@@ -18,23 +18,23 @@ class SentConstants {
     Result<std::optional<SharedMemory>> take(std::vector<Tensor>& tensors, ByteWriter& head);
 
   private:
-    struct Known {
+    struct SentConstant {
         std::weak_ptr<Storage> storage;
         uint64_t number = 0;
     };
-    std::map<const Storage*, Known> m_known;  // looked up by address, never iterated
+    std::map<const Storage*, SentConstant> m_sent;  // looked up by address, never iterated
     uint64_t m_next = 0;
 };
 
 /// The worker's side.
-class KeptConstants {
+class ReceivedConstants {
   public:
     /// Puts constants into their places. `memory`: those that came with the request, if any did. False if what was said
     /// is damaged.
     Result<bool> restore(ByteReader& head, const SharedMemory* memory, std::vector<Tensor>& tensors);
 
   private:
-    std::map<uint64_t, std::shared_ptr<Storage>> m_kept;  // by number
+    std::map<uint64_t, std::shared_ptr<Storage>> m_received;  // by number
 };
 
 }  // namespace cutaway

@@ -73,7 +73,7 @@ std::string bytesOfHex(std::string_view line) {
 /// limit.
 int64_t addressSpaceLimit() {
     rlimit inherited{};
-    const auto available = availableMemory(Whose::NewChild);
+    const auto available = availableMemory(ForProcess::NewChild);
     if (!available || ::getrlimit(RLIMIT_AS, &inherited) != 0 || inherited.rlim_cur != RLIM_INFINITY) return 0;
     constexpr int64_t kLibraries = int64_t{2} << 30, kThread = int64_t{160} << 20;
     return available->bytes + kLibraries + kThread * static_cast<int64_t>(std::thread::hardware_concurrency());
@@ -231,7 +231,7 @@ Result<Message> askWorker(WorkerTask task, std::string_view doing, std::string_v
         return answer;
     }
     while (true) {
-        CT_TRY(TakenWorker taken, takeWorker());
+        CT_TRY(PooledWorker taken, takeWorker());
         auto answer = taken.worker.ask(task, doing, text, tensors, options, progress);
         const bool lives = taken.worker.running();
         if (lives) giveWorker(std::move(taken.worker));
@@ -280,7 +280,7 @@ struct RetainedResults {
 
 Result<Message> perform(WorkerTask task, const SharedMemory& memory, const SharedMemory* constants, StatusPage& board,
                         RetainedResults& retained) {
-    static KeptConstants kept;
+    static ReceivedConstants kept;
     bool refers = false;
     ReadOptions options;
     options.own = [&](uint64_t address, size_t bytes) {

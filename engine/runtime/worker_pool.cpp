@@ -20,7 +20,7 @@ Pool& pool() {
 
 }  // namespace
 
-Result<TakenWorker> takeWorker(WorkerKind kind) {
+Result<PooledWorker> takeWorker(WorkerKind kind) {
     Pool& all = pool();
     {
         const std::lock_guard lock(all.mutex);
@@ -28,13 +28,13 @@ Result<TakenWorker> takeWorker(WorkerKind kind) {
         while (!idle.empty()) {
             Worker worker = std::move(idle.back());
             idle.pop_back();
-            if (worker.running()) return TakenWorker{std::move(worker), true};
+            if (worker.running()) return PooledWorker{std::move(worker), true};
         }
     }
     WorkerOptions how;
     how.device = kind == WorkerKind::Device;
     CT_TRY(Worker worker, Worker::start(how, true));
-    return TakenWorker{std::move(worker), false};
+    return PooledWorker{std::move(worker), false};
 }
 
 void giveWorker(Worker worker, WorkerKind kind) {

@@ -4,7 +4,7 @@
 
 namespace cutaway {
 
-struct TakenWorker {
+struct PooledWorker {
     Worker worker;
     bool waited = false;  // it is not new
 };
@@ -12,7 +12,7 @@ struct TakenWorker {
 /// for some seconds, since others may want its memory.
 enum class WorkerKind : uint8_t { Host, Device };
 /// One that waits, or a new one. Its limits are the machine's, its threads one per core.
-Result<TakenWorker> takeWorker(WorkerKind kind = WorkerKind::Host);
+Result<PooledWorker> takeWorker(WorkerKind kind = WorkerKind::Host);
 /// Lets the worker wait for another request, if it runs and few wait; else it ends.
 void giveWorker(Worker worker, WorkerKind kind = WorkerKind::Host);
 /// Ends those that wait, with what they keep of weights.

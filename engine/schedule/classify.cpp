@@ -1,6 +1,6 @@
 // What each node is to the scheduler: a kernel's, a library's, a view, or made again wherever it is read.
 #include "engine/ir/data_dependent.h"
-#include "engine/ir/found_sizes.h"
+#include "engine/ir/unbacked_sizes.h"
 #include "engine/schedule/fusion.h"
 #include "engine/schedule/lowering_memo.h"
 
@@ -18,9 +18,9 @@ class Classifier {
         int position = 0;
         markDead();
         for (const Node& node : m_graph->nodes()) {
-            NodeFacts& own = facts(node);
-            own.position = position++;
-            if (own.role != Role::Dead) own.role = roleOf(node, own);
+            NodeFacts& nodeFacts = facts(node);
+            nodeFacts.position = position++;
+            if (nodeFacts.role != Role::Dead) nodeFacts.role = roleOf(node, nodeFacts);
         }
         return std::move(m_facts);
     }
@@ -29,9 +29,9 @@ class Classifier {
     NodeFacts& facts(const Node& node) { return m_facts[index(node.id())]; }
     /// Kept, because trying a rule builds expressions and a node is asked about for each of its operands.
     const RuleFacts& probed(const Node& node) {
-        std::optional<RuleFacts>& known = m_probed[index(node.id())];
-        if (!known) known = probe(node, m_schedule->target, *m_schedule->memo);
-        return *known;
+        std::optional<RuleFacts>& facts = m_probed[index(node.id())];
+        if (!facts) facts = probe(node, m_schedule->target, *m_schedule->memo);
+        return *facts;
     }
     bool isLibrarys(const Node& node) const { return m_schedule->libraries.contains(node.id()); }
 
@@ -51,7 +51,7 @@ class Classifier {
             if (!read) facts(node).role = Role::Dead;
         }
     }
-    Role roleOf(const Node& node, NodeFacts& own) {
+    Role roleOf(const Node& node, NodeFacts& nodeFacts) {
         if (node.isOutput()) return Role::Output;
         if (!node.isCall()) return node.type().sym() ? Role::Symbol : Role::Input;
         if (const SymType* sym = node.type().sym())
@@ -60,17 +60,17 @@ class Classifier {
         if (node.is(Tag::View) && !node.op().mutates()) return Role::Alias;
         if (node.op().mutates() || drawsFromRun(node) || sizeDependsOnData(node.op(), node.args()) ||
             node.is(Tag::Impure)) {
-            own.rule.whyNot = node.op().mutates() ? "it writes to memory that others see"
-                                                  : "its result does not follow from its operands' elements";
+            nodeFacts.rule.whyNot = node.op().mutates() ? "it writes to memory that others see"
+                                                        : "its result does not follow from its operands' elements";
             return Role::External;
         }
         if (isLibrarys(node)) {
-            own.rule.whyNot = "a library computes it";
+            nodeFacts.rule.whyNot = "a library computes it";
             return Role::External;
         }
-        own.rule = probed(node);
-        if (!own.rule.lowers) return Role::External;
-        return isFree(node, own.rule) ? Role::Free : Role::Lowered;
+        nodeFacts.rule = probed(node);
+        if (!nodeFacts.rule.lowers) return Role::External;
+        return isFree(node, nodeFacts.rule) ? Role::Free : Role::Lowered;
     }
     /// Whether a number is read from a tensor's data; all others follow from sizes.
     static bool readsData(const Node& node) {

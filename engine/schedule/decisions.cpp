@@ -42,8 +42,8 @@ const TargetInfo& targetOf(const Module& module, const CompileRequest& request) 
 }
 
 std::shared_ptr<Schedule> copyOfSchedule(const Module& module, const CompileRequest& request) {
-    const Schedule* known = Schedule::of(module);
-    return known ? std::make_shared<Schedule>(*known) : std::make_shared<Schedule>(targetOf(request));
+    const Schedule* schedule = Schedule::of(module);
+    return schedule ? std::make_shared<Schedule>(*schedule) : std::make_shared<Schedule>(targetOf(request));
 }
 
 Hash128 Schedule::fingerprint() const {

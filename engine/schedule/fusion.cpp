@@ -42,20 +42,20 @@ class Grouper {
         if (faultsAsked()) return;
         for (const FusionGroup& group : m_grouping.groups) {
             if (group.members.size() < 2) continue;
-            const auto known = m_attempts.find(nameOf(m_grouping, group, storedValues(m_grouping, group)).finish());
-            if (known == m_attempts.end() || !known->second.draft) continue;
-            buildKernel(m_grouping, *known->second.name, *std::exchange(known->second.draft, std::nullopt));
+            const auto found = m_attempts.find(nameOf(m_grouping, group, storedValues(m_grouping, group)).finish());
+            if (found == m_attempts.end() || !found->second.draft) continue;
+            buildKernel(m_grouping, *found->second.name, *std::exchange(found->second.draft, std::nullopt));
         }
     }
     NodeFacts& facts(const Node& node) { return m_grouping.facts[index(node.id())]; }
 
     void place(const Node& node) {
-        NodeFacts& own = facts(node);
-        own.group = static_cast<int>(m_grouping.groups.size());
+        NodeFacts& nodeFacts = facts(node);
+        nodeFacts.group = static_cast<int>(m_grouping.groups.size());
         FusionGroup group;
         group.members = {&node};
-        group.cost = own.rule.cost;
-        group.space = {own.rule.spaceSizes, own.rule.reduced};
+        group.cost = nodeFacts.rule.cost;
+        group.space = {nodeFacts.rule.spaceSizes, nodeFacts.rule.reduced};
         m_grouping.groups.push_back(std::move(group));
         std::vector<const Node*> producers;
         collectProducers(node, producers);
@@ -116,12 +116,12 @@ class Grouper {
     }
     /// Says for each fusion rule why it does not apply at a node that no kernel computes.
     void refuseAll(const Node& node) {
-        const NodeFacts& own = facts(node);
-        const std::string why = own.role == Role::Alias    ? "it is a view of memory, which nothing computes"
-                                : own.role == Role::Free   ? "it is recomputed at each use"
-                                : own.role == Role::Dead   ? "nobody reads it"
-                                : !own.rule.whyNot.empty() ? own.rule.whyNot
-                                                           : "no kernel computes it";
+        const NodeFacts& nodeFacts = facts(node);
+        const std::string why = nodeFacts.role == Role::Alias    ? "it is a view of memory, which nothing computes"
+                                : nodeFacts.role == Role::Free   ? "it is recomputed at each use"
+                                : nodeFacts.role == Role::Dead   ? "nobody reads it"
+                                : !nodeFacts.rule.whyNot.empty() ? nodeFacts.rule.whyNot
+                                                                 : "no kernel computes it";
         for (const bool siblings : {false, true}) m_rewriter->refuse(ruleOf(siblings), node, why);
     }
     static std::string_view ruleOf(bool siblings) { return siblings ? "share_loop" : "fuse"; }
@@ -323,20 +323,21 @@ class Grouper {
             queue.pop_front();
             const Node* reached = nullptr;
             const auto visit = [&](const Node* user) {
-                const NodeFacts& own = facts(*user);
-                if (own.role == Role::Dead || own.role == Role::Output || own.position > last) return;
-                if (own.role == Role::Lowered && own.group == from) return;
-                if (own.role == Role::Lowered && own.group == to) {
+                const NodeFacts& nodeFacts = facts(*user);
+                if (nodeFacts.role == Role::Dead || nodeFacts.role == Role::Output || nodeFacts.position > last) return;
+                if (nodeFacts.role == Role::Lowered && nodeFacts.group == from) return;
+                if (nodeFacts.role == Role::Lowered && nodeFacts.group == to) {
                     if (way != nullptr) reached = way;
                     return;
                 }
-                const bool real = own.role == Role::External || (own.role == Role::Lowered && own.group >= 0);
+                const bool real =
+                    nodeFacts.role == Role::External || (nodeFacts.role == Role::Lowered && nodeFacts.group >= 0);
                 const Node* mark = way ? way : real ? user : nullptr;
                 // A group is entered as a whole: all its members run in one kernel.
-                if (own.role == Role::Lowered && own.group >= 0)
-                    for (const Node* member : m_grouping.groups[static_cast<size_t>(own.group)].members)
+                if (nodeFacts.role == Role::Lowered && nodeFacts.group >= 0)
+                    for (const Node* member : m_grouping.groups[static_cast<size_t>(nodeFacts.group)].members)
                         push(*member, mark);
-                else if (own.role != Role::Lowered) push(*user, mark);
+                else if (nodeFacts.role != Role::Lowered) push(*user, mark);
             };
             for (const Node* user : at->users()) visit(user);
             for (const Node* later : m_grouping.memory->after(*at)) visit(later);
@@ -400,9 +401,9 @@ Grouping groupsOf(const Graph& graph, const Schedule& schedule) {
         if (!group.members.empty()) add(std::move(group));
     }
     for (const Node& node : graph.nodes()) {
-        const NodeFacts& own = grouping.of(node);
-        if (own.role == Role::Lowered && own.group < 0)
-            add({{&node}, {own.rule.spaceSizes, own.rule.reduced}, own.rule.cost});
+        const NodeFacts& facts = grouping.of(node);
+        if (facts.role == Role::Lowered && facts.group < 0)
+            add({{&node}, {facts.rule.spaceSizes, facts.rule.reduced}, facts.rule.cost});
     }
     return grouping;
 }

@@ -53,7 +53,7 @@ std::string misplacedReduction(const std::vector<KernelStore>& stores) {
         std::vector<Expr> nested;  // in its body
     };
     std::unordered_map<const ExprNode*, ReductionReads> all;  // lookups only
-    const auto known = [&](const Expr& reduction) -> const ReductionReads& {
+    const auto it = [&](const Expr& reduction) -> const ReductionReads& {
         const auto [slot, fresh] = all.try_emplace(&*reduction);
         if (fresh) slot->second = {axesRead(reduction), reductionsIn(reduction->operands[0])};
         return slot->second;
@@ -61,14 +61,14 @@ std::string misplacedReduction(const std::vector<KernelStore>& stores) {
     for (const KernelStore& store : stores)
         for (const Expr& reduction : reductionsIn(store.value)) {
             // Inside another reduction's body it may read only what is outside of that one.
-            for (const Expr& nested : known(reduction).nested) {
+            for (const Expr& nested : it(reduction).nested) {
                 std::vector<Loop> bound = reduceLoops(reduction);
                 for (const Loop& loop : reduceLoops(nested))
                     std::erase_if(bound, [&](const Loop& outer) { return outer.axis == loop.axis; });
-                if (readsAny(known(nested).axes, bound))
+                if (readsAny(it(nested).axes, bound))
                     return "the reduction would be computed again for every step of another one";
             }
-            if (readsAny(known(reduction).axes, store.inner))
+            if (readsAny(it(reduction).axes, store.inner))
                 return "the reduction would be computed again for every element of the row";
         }
     return {};
@@ -305,18 +305,18 @@ bool sortsLoads(const Kernel& kernel) {
     return sorts;
 }
 
-std::optional<KnownKernel> find(const LoweringMemo& memo, const LoweringName& name) {
+std::optional<CachedKernel> find(const LoweringMemo& memo, const LoweringName& name) {
     const auto known = memo.kernel(name.finish());
     return known && !known->kernel ? memo.kernel(name.ordered()) : known;
 }
 void keep(LoweringMemo& memo, const LoweringName& name, const BuiltKernel& built, bool sorts) {
-    KnownKernel kept{built.kernel, {}};
+    CachedKernel kept{built.kernel, {}};
     for (const ValueKey& value : built.bindings) {
         const auto number = name.numberOf(value);
         CT_CHECK(number, "a name meets all that a kernel reads and writes");
         kept.bindings.push_back(*number);
     }
-    if (sorts) memo.keep(name.finish(), KnownKernel());
+    if (sorts) memo.keep(name.finish(), CachedKernel());
     memo.keep(sorts ? name.ordered() : name.finish(), kept);
 }
 
@@ -338,10 +338,10 @@ BuiltKernel buildKernel(const Grouping& grouping, const LoweringName& name, Kern
 BuiltKernel buildKernel(const Grouping& grouping, const FusionGroup& group) {
     const std::vector<ValueKey> stored = storedValues(grouping, group);
     const LoweringName name = nameOf(grouping, group, stored);
-    const auto known = faultsAsked() ? std::nullopt : find(*grouping.memo, name);
-    if (!known) return buildKernel(grouping, name, draftKernel(grouping, group, stored));
-    BuiltKernel built{known->kernel, {}, {}};
-    for (const size_t number : known->bindings) built.bindings.push_back(name.values()[number]);
+    const auto found = faultsAsked() ? std::nullopt : find(*grouping.memo, name);
+    if (!found) return buildKernel(grouping, name, draftKernel(grouping, group, stored));
+    BuiltKernel built{found->kernel, {}, {}};
+    for (const size_t number : found->bindings) built.bindings.push_back(name.values()[number]);
     return built;
 }
 

@@ -69,8 +69,8 @@ void LoweringName::addOperand(const Node& operand) {
 
 void LoweringName::addResult(const Node& call, size_t result) {
     call.forEachInput([&](const Node* operand) { addOperand(*operand); });
-    const Hash128 own = m_memo->callAlone(call);
-    m_hasher.add(own.high).add(own.low).add(static_cast<uint64_t>(result));
+    const Hash128 hash128 = m_memo->callAlone(call);
+    m_hasher.add(hash128.high).add(hash128.low).add(static_cast<uint64_t>(result));
 }
 
 Hash128 LoweringName::ordered() const {
@@ -87,7 +87,7 @@ Hash128 LoweringName::ordered() const {
 
 Hash128 LoweringMemo::callAlone(const Node& call) {
     const Hash128 content = contentFingerprint(call);
-    if (const auto known = find(m_calls, content)) return *known;
+    if (const auto found = find(m_calls, content)) return *found;
     const Hash128 alone = contentFingerprint(call, [](const Node&) { return Hash128{}; });
     insert(m_calls, content, alone);
     return alone;
@@ -99,10 +99,10 @@ RuleFacts probe(const Node& node, const TargetInfo& target, LoweringMemo& memo) 
     if (node.op().def() == nullptr || !node.op().def()->lower) return probe(node, target);
     LoweringName name(memo, [](const ValueKey&) { return false; });
     for (const size_t result : readResults(node)) name.addResult(node, result);
-    const Hash128 known = name.finish();
-    if (const std::optional<RuleFacts> facts = memo.rule(known)) return *facts;
+    const Hash128 hash128 = name.finish();
+    if (const std::optional<RuleFacts> facts = memo.rule(hash128)) return *facts;
     RuleFacts facts = probe(node, target);
-    if (facts.lowers) memo.keep(known, facts);  // sentences about the others name nodes
+    if (facts.lowers) memo.keep(hash128, facts);  // sentences about the others name nodes
     return facts;
 }
 

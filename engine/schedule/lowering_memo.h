@@ -11,7 +11,7 @@
 namespace cutaway {
 
 /// A kernel, and which values its buffers are, by their numbers in LoweringName::values.
-struct KnownKernel {
+struct CachedKernel {
     std::shared_ptr<const Kernel> kernel;  // null: it is known by LoweringName::ordered
     std::vector<size_t> bindings;
 };
@@ -21,11 +21,11 @@ class LoweringMemo {
   public:
     /// Of probe(), where the rule lowers the call.
     std::optional<RuleFacts> rule(const Hash128& name) const { return find(m_rules, name); }
-    std::optional<KnownKernel> kernel(const Hash128& name) const { return find(m_kernels, name); }
+    std::optional<CachedKernel> kernel(const Hash128& name) const { return find(m_kernels, name); }
     /// Of a call alone: operator, literals and type, whatever its operands are.
     Hash128 callAlone(const Node& call);
     void keep(const Hash128& name, const RuleFacts& facts) { insert(m_rules, name, facts); }
-    void keep(const Hash128& name, const KnownKernel& kernel) { insert(m_kernels, name, kernel); }
+    void keep(const Hash128& name, const CachedKernel& kernel) { insert(m_kernels, name, kernel); }
 
     struct Key {
         size_t operator()(const Hash128& name) const { return name.low; }
@@ -48,7 +48,7 @@ class LoweringMemo {
 
     mutable std::mutex m_mutex;
     Table<RuleFacts> m_rules;
-    Table<KnownKernel> m_kernels;
+    Table<CachedKernel> m_kernels;
     Table<Hash128> m_calls;  // by contentFingerprint
 };
 

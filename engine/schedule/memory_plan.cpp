@@ -31,12 +31,12 @@ class Placing {
                 at = std::max(at, other.end);
             }
             block.offset = at;
-            const Placed own{at, checkedAdd(at, m_needs[current]), block.begin, block.end};
-            total = std::max(total, own.end);
+            const Placed placed{at, checkedAdd(at, m_needs[current]), block.begin, block.end};
+            total = std::max(total, placed.end);
             const auto behind =
                 std::upper_bound(m_placed.begin(), m_placed.end(), at,
                                  [](int64_t begin, const Placed& other) { return begin < other.begin; });
-            m_placed.insert(behind, own);
+            m_placed.insert(behind, placed);
         }
         return total;
     }

@@ -59,7 +59,7 @@ class Overwriting {
 
     /// Axes that an expression reads, other than those of its own reductions.
     const std::set<int>& freeAxes(const Expr& expr) {
-        if (const auto known = m_free.find(&*expr); known != m_free.end()) return known->second;
+        if (const auto found = m_free.find(&*expr); found != m_free.end()) return found->second;
         std::set<int> axes;
         if (expr->kind == ExprKind::Axis) axes = {static_cast<int>(expr->integer)};
         for (const Expr& operand : expr->operands) {
@@ -219,17 +219,17 @@ class Reuser {
 }  // namespace
 
 std::string whyNotOver(const Kernel& kernel, int result, int operand) {
-    const KernelStore* own = nullptr;
+    const KernelStore* kernelStore = nullptr;
     for (const KernelStore& store : kernel.stores) {
-        if (store.buffer == result && own != nullptr) return "the result is written twice";
-        if (store.buffer == result) own = &store;
+        if (store.buffer == result && kernelStore != nullptr) return "the result is written twice";
+        if (store.buffer == result) kernelStore = &store;
         else if (loads(store.value, operand) || loads(store.index, operand)) return "another result is made of it, too";
     }
-    if (own == nullptr) return "the result is not written";
+    if (kernelStore == nullptr) return "the result is not written";
     bool fromData = false;
-    forEachExpr({own->index}, [&](const Expr& e) { fromData |= e->kind == ExprKind::Load; });
+    forEachExpr({kernelStore->index}, [&](const Expr& e) { fromData |= e->kind == ExprKind::Load; });
     return fromData ? "where the result is written follows from data"
-                    : Overwriting(kernel, *own, operand).whyNot(own->value);
+                    : Overwriting(kernel, *kernelStore, operand).whyNot(kernelStore->value);
 }
 
 void writeOver(Kernel& kernel, std::vector<ValueKey>& bindings, const ValueKey& result, const ValueKey& operand) {

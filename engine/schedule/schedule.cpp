@@ -25,23 +25,23 @@ using Role = NodeFacts::Role;
 Result<std::shared_ptr<const Module>> scheduledAlike(std::shared_ptr<const Module> module, const Schedule& empty,
                                                      const Progress& progress) {
     const TargetInfo& target = empty.target;
-    if (const Schedule* known = Schedule::of(*module)) {
-        if (known->target == target) return module;
-        return unsupported("the schedule is for " + std::string(known->target.name.text) + ", and " +
+    if (const Schedule* schedule = Schedule::of(*module)) {
+        if (schedule->target == target) return module;
+        return unsupported("the schedule is for " + std::string(schedule->target.name.text) + ", and " +
                                std::string(target.name.text) + " is wanted",
                            {}, {"compile the model for the other target"});
     }
-    auto own = std::make_shared<Module>(*module);
+    auto copy = std::make_shared<Module>(*module);
     const CompileRequest options;
     const auto run = [&](Result<bool> (*pass)(Module&, Rewriter&)) {
         Rewriter rewriter("schedule", options, {}, progress.cancel.get());
-        return pass(*own, rewriter);
+        return pass(*copy, rewriter);
     };
     CT_TRY_VOID(run(eliminateDeadCode));
-    CT_TRY_VOID(checkSchedulable(*own, empty));
-    own->plan = std::make_shared<Schedule>(empty);
+    CT_TRY_VOID(checkSchedulable(*copy, empty));
+    copy->plan = std::make_shared<Schedule>(empty);
     for (const auto pass : {viewReshapes, chooseLibraries, fuseNodes, reuseMemory}) CT_TRY_VOID(run(pass));
-    return std::shared_ptr<const Module>(std::move(own));
+    return std::shared_ptr<const Module>(std::move(copy));
 }
 
 /// The graphs that a call runs. Errors: one that the module does not have.
@@ -105,15 +105,15 @@ class Scheduler {
         std::map<int, size_t> unitOfGroup;
         std::map<NodeId, size_t> unitOfNode;
         for (const Node& node : graph().nodes()) {
-            const NodeFacts& own = facts(node);
-            if (own.role == Role::Lowered) {
-                auto [slot, fresh] = unitOfGroup.emplace(own.group, m_units.size());
-                if (fresh) m_units.push_back({own.group, nullptr, own.position, {}});
-                m_units[slot->second].position = own.position;
+            const NodeFacts& nodeFacts = facts(node);
+            if (nodeFacts.role == Role::Lowered) {
+                auto [slot, fresh] = unitOfGroup.emplace(nodeFacts.group, m_units.size());
+                if (fresh) m_units.push_back({nodeFacts.group, nullptr, nodeFacts.position, {}});
+                m_units[slot->second].position = nodeFacts.position;
                 unitOfNode[node.id()] = slot->second;
-            } else if (own.role == Role::External) {
+            } else if (nodeFacts.role == Role::External) {
                 unitOfNode[node.id()] = m_units.size();
-                m_units.push_back({-1, &node, own.position, {}});
+                m_units.push_back({-1, &node, nodeFacts.position, {}});
             }
         }
         for (const Node& node : graph().nodes()) {
@@ -211,8 +211,8 @@ class Scheduler {
             CT_TRY(std::shared_ptr<const Module> planned,
                    scheduledAlike(std::shared_ptr<const Module>(m_program.module, body), like, {}));
             if (m_schedule.forExport) planned = forExport(planned);
-            CT_TRY(ScheduledProgram own, scheduleModule(std::move(planned), m_schedule.target));
-            m_program.bodies[name] = std::make_shared<const ScheduledProgram>(std::move(own));
+            CT_TRY(ScheduledProgram program, scheduleModule(std::move(planned), m_schedule.target));
+            m_program.bodies[name] = std::make_shared<const ScheduledProgram>(std::move(program));
         }
         return {};
     }

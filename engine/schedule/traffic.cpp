@@ -56,9 +56,9 @@ std::vector<int64_t> elementsRead(const Kernel& kernel, const std::function<int6
         std::set<int> counted;
         int64_t count = 1;
         for (const int axis : over)
-            if (const AxisSize& own = axes[axis]; !own.follows.empty()) {
-                count = saturatedProduct({count, own.size});
-                counted.insert(own.follows.begin(), own.follows.end());
+            if (const AxisSize& size = axes[axis]; !size.follows.empty()) {
+                count = saturatedProduct({count, size.size});
+                counted.insert(size.follows.begin(), size.follows.end());
                 counted.insert(axis);
             }
         for (const int axis : over)

@@ -49,11 +49,11 @@ void addConstantsOf(const Module& module, const std::map<NodeId, Tensor>& argume
 
 /// The graph with these values of its constants, whether it reads them or recipes do.
 Snapshot withValuesOf(const Module& graph, const std::map<NodeId, Tensor>& arguments) {
-    auto own = std::make_shared<Module>(graph);
+    auto copy = std::make_shared<Module>(graph);
     std::map<std::string, Tensor> values;
     addConstantsOf(graph, arguments, values);
-    for (const auto& [name, value] : values) own->tensors[name] = value;
-    for (auto& [name, recipe] : own->recipes) {
+    for (const auto& [name, value] : values) copy->tensors[name] = value;
+    for (auto& [name, recipe] : copy->recipes) {
         std::map<std::string, Tensor> read;
         addConstantsOf(recipe->graph(), arguments, read);
         if (read.empty()) continue;
@@ -61,7 +61,7 @@ Snapshot withValuesOf(const Module& graph, const std::map<NodeId, Tensor>& argum
         for (const auto& [constant, value] : read) fed->tensors[constant] = value;
         recipe = makeRecipe(std::move(fed));
     }
-    return own;
+    return copy;
 }
 
 }  // namespace

@@ -12,7 +12,7 @@
 #include "engine/session/arguments.h"
 #include "engine/session/compare_outputs.h"
 #include "engine/session/describe.h"
-#include "engine/session/lent_services.h"
+#include "engine/session/lent_hooks.h"
 #include "engine/session/session_state.h"
 #include "engine/support/near_names.h"
 
@@ -62,7 +62,7 @@ class Condition {
     bool count() { return ++m_count >= m_breakpoint.hits; }
 
     bool holdsForPass(const StepInfo& step) const {
-        return m_key.pass == step.name && (m_key.track.empty() || m_key.track == step.track) &&
+        return m_key.pass == step.name && (m_key.graphName.empty() || m_key.graphName == step.graphName) &&
                (m_key.stage.empty() || m_key.stage == step.stage) &&
                (!m_key.occurrence || *m_key.occurrence == step.occurrence);
     }
@@ -173,7 +173,7 @@ class Watch {
     }
     /// None: the graph does not run on its own.
     std::optional<int64_t> nonFinite(const Snapshot& graph) {
-        if (const auto known = m_nonFinite.find(graph); known != m_nonFinite.end()) return known->second;
+        if (const auto it = m_nonFinite.find(graph); it != m_nonFinite.end()) return it->second;
         const auto count = [&]() -> Result<int64_t> {
             CT_TRY(const CalledGraph called, calledFor(graph, m_state, {}));
             CT_TRY(const ReferenceRun run,
@@ -236,8 +236,8 @@ Result<Breakpoint> parseBreakpoint(std::string_view text) {
 
 Result<StoppedRun> compileToBreakpoint(Session& session, const CompileRequest& request,
                                        const std::vector<Breakpoint>& breakpoints, const std::optional<Place>& past,
-                                       const CompileServices& services,
-                                       const std::function<void(const StepInfo&)>& ended, const Progress& progress) {
+                                       const CompileHooks& hooks, const std::function<void(const StepInfo&)>& ended,
+                                       const Progress& progress) {
     return guarded([&]() -> Result<StoppedRun> {
         if (!session.isOpen())
             return Error{ErrorCode::NotFound, "no model is open", {}, {"open a .pt2 file or FX text first"}};
@@ -251,9 +251,9 @@ Result<StoppedRun> compileToBreakpoint(Session& session, const CompileRequest& r
         }
         Session::State& state = session.state();
         Watch watch(state, std::move(conditions), std::move(numbers), past, progress);
-        CompileServices lent = services;
+        CompileHooks lent = hooks;
         CompileRequest whole = request;
-        CT_TRY_VOID(lendServices(*state.input, whole, lent));
+        CT_TRY_VOID(lendHooks(*state.input, whole, lent));
         CT_TRY(CompileTrace trace, runPipelineWatched(state.input, whole, lent, ended, progress,
                                                       [&](const CompileTrace& soFar) { return watch.look(soFar); }));
         StoppedRun stopped;

@@ -61,9 +61,9 @@ std::map<NodeId, PluginLibrary> pluginCallsOf(const CompileTrace& trace, int ste
 
 Result<ReadyGraph> ready(const Module& graph, std::vector<Tensor> inputs, const Progress& progress) {
     CT_TRY(const Snapshot lowered, readyToRun(graph, inputs));
-    const Module& known = lowered ? *lowered : graph;
-    CT_TRY(const Snapshot complete, withConstants(known, progress));
-    return ReadyGraph{std::make_shared<Module>(complete ? *complete : known), std::move(inputs)};
+    const Module& module = lowered ? *lowered : graph;
+    CT_TRY(const Snapshot complete, withConstants(module, progress));
+    return ReadyGraph{std::make_shared<Module>(complete ? *complete : module), std::move(inputs)};
 }
 
 }  // namespace

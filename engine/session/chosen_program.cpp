@@ -26,7 +26,7 @@ bool refuses(const Error& error) {
 }
 
 /// The graphs with numbers; a backward has its forward's.
-Result<std::vector<Snapshot>> allWithNumbers(std::vector<Snapshot> graphs, const WantedSizes& wanted,
+Result<std::vector<Snapshot>> allWithNumbers(std::vector<Snapshot> graphs, const SizeRequest& wanted,
                                              SymbolValues& sizes) {
     CT_TRY(graphs[0], withNumbers(graphs[0], wanted.inputs, sizes, wanted.known));
     SymbolValues all = wanted.known;
@@ -82,7 +82,7 @@ Result<void> checkLowered(const CompileTrace& trace) {
 
 Result<ChosenProgram> chooseSizes(const std::vector<Snapshot>& graphs,
                                   const std::function<Result<PlannedProgram>(const std::vector<Snapshot>&)>& plan,
-                                  const WantedSizes& wanted, const std::string& whyFixed) {
+                                  const SizeRequest& wanted, const std::string& whyFixed) {
     const bool symbols =
         std::any_of(graphs.begin(), graphs.end(), [](const Snapshot& graph) { return !freeSymbols(*graph).empty(); });
     const auto chosen = [](PlannedProgram& program) {
@@ -113,37 +113,37 @@ Result<ChosenProgram> chooseSizes(const std::vector<Snapshot>& graphs,
                          std::move(why)};
 }
 
-std::vector<ScheduledTrack> scheduledTracks(const CompileTrace& trace) {
+std::vector<ScheduledGraph> scheduledGraphs(const CompileTrace& trace) {
     if (!trace.isSplit()) return {{}};
-    std::vector<ScheduledTrack> tracks;
+    std::vector<ScheduledGraph> graphs;
     for (const std::string_view half : kHalves)
-        tracks.push_back({std::string(half), std::string(half) + "/", tracks.size()});
-    return tracks;
+        graphs.push_back({std::string(half), std::string(half) + "/", graphs.size()});
+    return graphs;
 }
 
 std::vector<Snapshot> lastGraphs(const CompileTrace& trace) {
     std::vector<Snapshot> graphs;
-    for (const ScheduledTrack& track : scheduledTracks(trace))
-        graphs.push_back(track.name.empty() ? trace.result() : trace.resultOf(track.name));
+    for (const ScheduledGraph& graphName : scheduledGraphs(trace))
+        graphs.push_back(graphName.name.empty() ? trace.result() : trace.resultOf(graphName.name));
     return graphs;
 }
 
-Result<std::shared_ptr<const ChosenProgram>> chosenProgram(Session::State::Run& run, const WantedSizes& wanted,
+Result<std::shared_ptr<const ChosenProgram>> chosenProgram(Session::State::Run& run, const SizeRequest& wanted,
                                                            const Progress& progress) {
     CT_TRY_VOID(checkLowered(run.trace));
     const std::lock_guard lock(run.looking);
-    std::shared_ptr<const ChosenProgram>& known = run.chosen;
-    if (known && known->allSizes) return known;
+    std::shared_ptr<const ChosenProgram>& program = run.chosen;
+    if (program && program->allSizes) return program;
     const std::vector<Snapshot> graphs = lastGraphs(run.trace);
-    if (known) {
+    if (program) {
         const bool fits = std::all_of(wanted.known.begin(), wanted.known.end(), [&](const auto& number) {
-            const auto own = known->sizes.find(number.first);
-            return own != known->sizes.end() && own->second == number.second;
+            const auto found = program->sizes.find(number.first);
+            return found != program->sizes.end() && found->second == number.second;
         });
-        if (wanted.inputs == nullptr && fits) return known;
+        if (wanted.inputs == nullptr && fits) return program;
         SymbolValues sizes;
         CT_TRY_VOID(withNumbers(graphs[0], wanted.inputs, sizes, wanted.known));
-        if (sizes == known->sizes) return known;
+        if (sizes == program->sizes) return program;
     }
     const auto plan = [&](const std::vector<Snapshot>& own) -> Result<PlannedProgram> {
         std::vector<int64_t> saved;
@@ -152,8 +152,8 @@ Result<std::shared_ptr<const ChosenProgram>> chosenProgram(Session::State::Run& 
         }
         return planProgram(own, std::move(saved), targetOf(run.trace.request), {}, progress);
     };
-    CT_TRY(ChosenProgram made, chooseSizes(graphs, plan, wanted, known ? known->whyFixed : std::string()));
-    return known = std::make_shared<const ChosenProgram>(std::move(made));
+    CT_TRY(ChosenProgram made, chooseSizes(graphs, plan, wanted, program ? program->whyFixed : std::string()));
+    return program = std::make_shared<const ChosenProgram>(std::move(made));
 }
 
 }  // namespace cutaway

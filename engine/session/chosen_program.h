@@ -18,7 +18,7 @@ struct ChosenProgram {
 
 /// Numbers for size symbols: those of `inputs` (of a forward and its backward the forward's), or without inputs the
 /// example's; `known` for symbols that the inputs do not tell.
-struct WantedSizes {
+struct SizeRequest {
     const std::vector<Tensor>* inputs = nullptr;
     SymbolValues known = {};
 };
@@ -27,7 +27,7 @@ struct WantedSizes {
 /// known either, kernels may still be looked at (PlannedProgram::whyNoHost). Errors: `plan`'s, other than refusals.
 Result<ChosenProgram> chooseSizes(const std::vector<Snapshot>& graphs,
                                   const std::function<Result<PlannedProgram>(const std::vector<Snapshot>&)>& plan,
-                                  const WantedSizes& wanted, const std::string& whyFixed = {});
+                                  const SizeRequest& wanted, const std::string& whyFixed = {});
 
 /// The graph with numbers for its size symbols: those of the inputs, or without inputs its example values; `known` for
 /// symbols that the inputs do not tell. `values` are these numbers. Errors: a symbol has none.
@@ -37,18 +37,18 @@ Result<Snapshot> withNumbers(const Snapshot& module, const std::vector<Tensor>* 
 Result<std::vector<int64_t>> savedResults(const Module& forward, const Module& backward);
 
 /// A track and the prefix of its kernels' names: "backward" and "backward/"; both empty where nothing was split.
-struct ScheduledTrack {
+struct ScheduledGraph {
     std::string name, prefix;
     size_t graph = 0;  // of PlannedProgram::graphs
 };
-std::vector<ScheduledTrack> scheduledTracks(const CompileTrace& trace);
-/// The last graph of each track.
+std::vector<ScheduledGraph> scheduledGraphs(const CompileTrace& trace);
+/// The last graph of each graph.
 std::vector<Snapshot> lastGraphs(const CompileTrace& trace);
 
 /// The program of a run, made when it is first asked for, by a window or to be run, and again for other sizes where it
 /// does not serve all. Without inputs: the one that there is, if it has the known numbers. Errors: the run failed; a
 /// call that nothing can compute.
-Result<std::shared_ptr<const ChosenProgram>> chosenProgram(Session::State::Run& run, const WantedSizes& wanted,
+Result<std::shared_ptr<const ChosenProgram>> chosenProgram(Session::State::Run& run, const SizeRequest& wanted,
                                                            const Progress& progress);
 
 /// Errors: the run failed; whoever interprets may do without the schedule (checkPasses).

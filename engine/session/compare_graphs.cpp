@@ -36,7 +36,7 @@ DiffReport reportOf(const UnionGraph& graph) {
     std::unordered_map<NodeKey, size_t> number;
     for (const UnionGraph::Node& node : graph.nodes) {
         number.emplace(node.info.id, number.size());
-        const bool both = node.change == Change::Kept || node.change == Change::Edited;
+        const bool both = node.change == Change::Unchanged || node.change == Change::Edited;
         out.nodesBefore += node.change != Change::Added;
         out.nodesAfter += node.change != Change::Removed;
         out.sure += both && node.certainty == Certainty::Sure;
@@ -48,15 +48,16 @@ DiffReport reportOf(const UnionGraph& graph) {
     for (const UnionGraph::Edge& edge : graph.edges) {
         const UnionGraph::Node &from = graph.nodes[number.at(edge.from)], &to = graph.nodes[number.at(edge.to)];
         const auto stays = [](const UnionGraph::Node& node) {
-            return node.change == Change::Kept || node.change == Change::Edited;
+            return node.change == Change::Unchanged || node.change == Change::Edited;
         };
-        if (edge.change != Change::Kept && stays(from) && to.change == Change::Kept) rewired[number.at(edge.to)] = true;
+        if (edge.change != Change::Unchanged && stays(from) && to.change == Change::Unchanged)
+            rewired[number.at(edge.to)] = true;
     }
     out.rewired = static_cast<int>(std::count(rewired.begin(), rewired.end(), true));
     out.distance = out.added + out.removed + out.edited + out.rewired;
 
     UnionFind together(graph.nodes.size());
-    const auto differs = [&](size_t node) { return graph.nodes[node].change != Change::Kept || rewired[node]; };
+    const auto differs = [&](size_t node) { return graph.nodes[node].change != Change::Unchanged || rewired[node]; };
     for (const UnionGraph::Edge& edge : graph.edges)
         if (differs(number.at(edge.from)) && differs(number.at(edge.to)))
             together.join(number.at(edge.from), number.at(edge.to));

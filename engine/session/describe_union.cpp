@@ -109,7 +109,7 @@ class UnionMaker {
     /// A graph as it is.
     void add(const std::string& path, const Module& module) {
         addAfter(path, &module, module);
-        addEdges(path, module, Change::Kept);
+        addEdges(path, module, Change::Unchanged);
         for (const auto& [name, body] : module.subgraphs) add(bodyPath(path, name), *body);
     }
     UnionGraph take() {
@@ -248,7 +248,7 @@ class UnionMaker {
                          [&](const auto& a, const auto& b) { return ends(a) < ends(b); });
         for (const UnionGraph::Edge& edge : m_edges) {
             if (m_out.edges.empty() || ends(m_out.edges.back()) != ends(edge)) m_out.edges.push_back(edge);
-            else if (m_out.edges.back().change != edge.change) m_out.edges.back().change = Change::Kept;
+            else if (m_out.edges.back().change != edge.change) m_out.edges.back().change = Change::Unchanged;
         }
     }
     /// Whether each node stands behind what it reads, as in a graph that verifies.

@@ -29,7 +29,7 @@ DifferentiatedGraph differentiatedGraph(const CompileTrace& trace) {
     const auto copy = std::make_shared<Module>(before ? *before : joint);
     if (before) {
         for (const Node* input : joint.graph().placeholders())
-            if (Node* own = copy->graph().find(input->id())) copy->graph().setType(*own, input->type());
+            if (Node* node = copy->graph().find(input->id())) copy->graph().setType(*node, input->type());
         while (out.leading < joint.outputs.size() && isNewValueOfInput(joint.outputs[out.leading])) ++out.leading;
     }
     out.flow = gradientFlow(*copy);

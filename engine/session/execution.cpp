@@ -65,46 +65,47 @@ Result<void> checkPasses(const CompileTrace& trace) {
 }
 
 Result<void> checkSizes(const Module& module, Backend backend) {
-    std::vector<MemoryWish> wishes = {{"inputs and weights", inputBytes(module)}, {"results", outputBytes(module)}};
+    std::vector<MemoryRequest> wishes = {{"inputs and weights", inputBytes(module)}, {"results", outputBytes(module)}};
     if (backend == Backend::Reference)
         wishes.insert(wishes.begin() + 1, {"values", peakBytes(module)});  // kernels keep fewer
-    return checkMemory("the run", wishes, Whose::NewChild);
+    return checkMemory("the run", wishes, ForProcess::NewChild);
 }
 
-Result<const CpuProgram*> programOf(Session::State::Run& run, const std::string& track,
+Result<const CpuProgram*> programOf(Session::State::Run& run, const std::string& graphName,
                                     const std::vector<Tensor>* inputs, const Progress& progress,
                                     const SymbolValues& known) {
     // What a cache has kept serves all sizes, and nothing was planned for it.
-    if (const auto kept = run.cpu.find(track); !run.built && kept != run.cpu.end()) return &kept->second;
+    if (const auto kept = run.cpu.find(graphName); !run.built && kept != run.cpu.end()) return &kept->second;
     // Of a backward the sizes that its forward ran with.
-    const WantedSizes wanted{track == "backward" ? nullptr : inputs, known};
+    const SizeRequest wanted{graphName == "backward" ? nullptr : inputs, known};
     CT_TRY(const auto chosen, chosenProgram(run, wanted, progress));
     if (run.built != chosen) {
         progress.say(-1, chosen->whyFixed.empty() ? "compiling kernels"
                                                   : "compiling kernels for these sizes alone: " + chosen->whyFixed);
-        const CpuBuildOptions options{.target = &targetOf(run.trace.request), .store = run.trace.services.cacheFile};
+        const CpuBuildOptions options{.target = &targetOf(run.trace.request), .store = run.trace.hooks.cacheFile};
         CT_TRY(const std::vector<CpuProgram> programs, buildPlanned(chosen->program, options, progress));
         run.cpu.clear();
-        for (const ScheduledTrack& own : scheduledTracks(run.trace)) run.cpu.emplace(own.name, programs[own.graph]);
+        for (const ScheduledGraph& graph : scheduledGraphs(run.trace))
+            run.cpu.emplace(graph.name, programs[graph.graph]);
         run.built = chosen;
     }
-    return &run.cpu.at(track);
+    return &run.cpu.at(graphName);
 }
 
-Result<Execution> runCompiled(Session::State::Run& run, const std::string& track, const Snapshot& given,
+Result<Execution> runCompiled(Session::State::Run& run, const std::string& graphName, const Snapshot& given,
                               const std::vector<Tensor>& inputs, const RunOptions& options, const Progress& progress,
                               const SymbolValues& known) {
-    std::optional<CpuProgram> own;
+    std::optional<CpuProgram> cpuProgram;
     if (given) {
         SymbolValues sizes;
         CT_TRY(Snapshot module, withNumbers(given, &inputs, sizes, known));
-        CT_TRY(own,
-               buildCpu(std::move(module),
-                        {.target = &targetOf(run.trace.request), .store = run.trace.services.cacheFile}, progress));
+        CT_TRY(cpuProgram,
+               buildCpu(std::move(module), {.target = &targetOf(run.trace.request), .store = run.trace.hooks.cacheFile},
+                        progress));
     }
-    const CpuProgram* program = own ? &*own : nullptr;
+    const CpuProgram* program = cpuProgram ? &*cpuProgram : nullptr;
     if (!program) {
-        CT_TRY(program, programOf(run, track, &inputs, progress, known));
+        CT_TRY(program, programOf(run, graphName, &inputs, progress, known));
     }
     progress.say(-1, "running");
     CpuRunOptions runOptions;
@@ -112,7 +113,7 @@ Result<Execution> runCompiled(Session::State::Run& run, const std::string& track
     runOptions.cold = options.cold;
     runOptions.budgetSeconds = options.budgetSeconds;
     runOptions.timeoutSeconds = options.timeoutSeconds;
-    runOptions.leaveSaved = !own && track == "forward";
+    runOptions.leaveSaved = !cpuProgram && graphName == "forward";
     CT_TRY(CpuRun result, runCpu(*program, inputs, runOptions, progress));
     return Execution{std::move(result.outputs),
                      result.minMilliseconds,

@@ -26,14 +26,14 @@ double toleranceOf(const Execution& execution);
 /// forward knew.
 Result<Execution> runInterpreted(const Module& module, const std::vector<Tensor>& inputs, int repeat,
                                  const Progress& progress, const SymbolValues& known = {});
-/// The kernels of a track ("" for the run's last graph), built where they are not yet. `given`: a graph to build and
+/// The kernels of a graph ("" for the run's last graph), built where they are not yet. `given`: a graph to build and
 /// run in its place; null for that.
-Result<Execution> runCompiled(Session::State::Run& run, const std::string& track, const Snapshot& given,
+Result<Execution> runCompiled(Session::State::Run& run, const std::string& graphName, const Snapshot& given,
                               const std::vector<Tensor>& inputs, const RunOptions& options, const Progress& progress,
                               const SymbolValues& known = {});
-/// The compiled program of a track, built if it is not there for the sizes of `inputs` (null: those that it last ran
+/// The compiled program of a graph, built if it is not there for the sizes of `inputs` (null: those that it last ran
 /// with, else the example sizes). Both halves of a training run are one program, for the sizes of the forward.
-Result<const CpuProgram*> programOf(Session::State::Run& run, const std::string& track,
+Result<const CpuProgram*> programOf(Session::State::Run& run, const std::string& graphName,
                                     const std::vector<Tensor>* inputs, const Progress& progress,
                                     const SymbolValues& known = {});
 

@@ -66,26 +66,26 @@ std::vector<std::string> linesOf(const Module& module) {
 
 Result<std::shared_ptr<Module>> withOwnTensors(const Module& module) {
     CT_TRY(const Snapshot complete, withConstants(module, {}));
-    auto own = std::make_shared<Module>(complete ? *complete : module);
-    Graph& graph = own->graph();
+    auto copy = std::make_shared<Module>(complete ? *complete : module);
+    Graph& graph = copy->graph();
     for (const Node& node : graph.nodes()) {
-        if (node.kind() != NodeKind::GetAttr || own->tensors.contains(node.target())) continue;
-        CT_TRY(own->tensors[node.target()], attributeOf(*own, node));
+        if (node.kind() != NodeKind::GetAttr || copy->tensors.contains(node.target())) continue;
+        CT_TRY(copy->tensors[node.target()], attributeOf(*copy, node));
     }
     const std::vector<Node*> inputs = graph.placeholders();
     std::vector<InputSpec> given;
     Node* first = graph.first();
     while (first != nullptr && first->isPlaceholder()) first = first->next();
     for (size_t i = 0; i < inputs.size(); ++i) {
-        const InputSpec spec = i < own->inputs.size() ? own->inputs[i] : InputSpec{};
+        const InputSpec spec = i < copy->inputs.size() ? copy->inputs[i] : InputSpec{};
         const bool owned = spec.kind == InputSpec::Kind::Parameter || spec.kind == InputSpec::Kind::Buffer ||
                            spec.kind == InputSpec::Kind::Constant;
         if (!owned) {
             given.push_back(spec);
             continue;
         }
-        if (!own->tensors.contains(spec.target) || !own->tensors.at(spec.target).defined()) {
-            CT_TRY(own->tensors[spec.target], constantNamed(*own, spec.target, *inputs[i]));
+        if (!copy->tensors.contains(spec.target) || !copy->tensors.at(spec.target).defined()) {
+            CT_TRY(copy->tensors[spec.target], constantNamed(*copy, spec.target, *inputs[i]));
         }
         const std::string name = inputs[i]->name();
         Node& attribute = graph.getAttr(spec.target, inputs[i]->type(), first, name + "_");
@@ -93,8 +93,8 @@ Result<std::shared_ptr<Module>> withOwnTensors(const Module& module) {
         graph.erase(*inputs[i]);
         graph.rename(attribute, name);
     }
-    own->inputs = std::move(given);
-    return own;
+    copy->inputs = std::move(given);
+    return copy;
 }
 
 Result<std::vector<std::string>> writeBundle(const std::string& folder, const GraphBundle& bundle) {

@@ -12,8 +12,8 @@ struct GraphBundle {
     std::string request;  // text
 };
 
-/// Parameters, buffers and constants that are inputs become attributes under their own names, with stand-ins where the
-/// file has no data. Errors: a tensor of unknown size.
+/// Parameters, buffers and constants that are inputs become attributes under their own names, with synthetic weights
+/// where the file has no data. Errors: a tensor of unknown size.
 Result<std::shared_ptr<Module>> withOwnTensors(const Module& module);
 
 /// Writes module.py, __init__.py, state_dict.pt, graph.py, inputs.safetensors and request.txt; their names. Errors: the

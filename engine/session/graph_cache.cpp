@@ -17,7 +17,7 @@
 #include "engine/session/arguments.h"
 #include "engine/session/chosen_program.h"
 #include "engine/session/execution.h"
-#include "engine/session/kept_graph.h"
+#include "engine/session/graph_cache_entry.h"
 #include "engine/support/fault_points.h"
 #include "engine/support/file_lock.h"
 #include "engine/support/files.h"
@@ -82,7 +82,7 @@ Result<std::string> valuesOf(const Module& module, const Session::State& state, 
                                  static_cast<int64_t>(file.st_ctim.tv_sec), static_cast<int64_t>(file.st_ctim.tv_nsec)})
         which += " " + std::to_string(number);
     constexpr const char* kSpace = "constants of a file";
-    if (const auto known = cache.store->find(kSpace, which); known && *known) return **known;
+    if (const auto found = cache.store->find(kSpace, which); found && *found) return **found;
     CT_TRY(std::string values, constantValues(module));
     static_cast<void>(cache.store->keep(kSpace, which, values));
     return values;
@@ -96,19 +96,19 @@ Result<std::vector<Ingredient>> ingredientsOf(const Session::State& state, const
     CompileRequest whole = request;
     addDefinitionsOf(*state.input, whole);
     all.push_back(ingredient("request", whole.text(), whole.text()));
-    Circumstances now{buildId(), version(), buildText(), compiler, threadCount(), {}};
+    CompileEnvironment now{buildId(), version(), buildText(), compiler, threadCount(), {}};
     for (const char* name : {"ONEDNN_MAX_CPU_ISA", "CUTAWAY_VECTORS"})
         if (const char* value = std::getenv(name))
             now.environment += (now.environment.empty() ? "" : " ") + std::string(name) + "=" + value;
-    const std::vector<Ingredient> more = circumstanceIngredients(now);
+    const std::vector<Ingredient> more = environmentIngredients(now);
     all.insert(all.end(), more.begin(), more.end());
     return all;
 }
 
 /// Why a compile of this kind is not kept; empty if it is.
-std::string whyNot(const CompileRequest& request, const CompileServices& services) {
-    if (services.cacheFile == "off") return "the cache is off";
-    if (services.cacheFile.empty() && ValueStore::defaultPath().empty()) return "there is no home for a cache";
+std::string whyNot(const CompileRequest& request, const CompileHooks& hooks) {
+    if (hooks.cacheFile == "off") return "the cache is off";
+    if (hooks.cacheFile.empty() && ValueStore::defaultPath().empty()) return "there is no home for a cache";
     if (request.mode != Mode::Inference) return "only runs for inference are kept";
     if (request.target == Target::Cuda) return "runs for a GPU are not kept";
     if (!request.plugins.empty()) return "passes of a plugin may do anything";
@@ -146,14 +146,14 @@ std::string aboutOf(const Session::State& state, const CompileRequest& request) 
     return fs::path(state.input->origin.file).filename().string() + "\t" + request.text();
 }
 
-CompileTrace traceOf(const Session::State& state, const CompileRequest& request, const CompileServices& services,
+CompileTrace traceOf(const Session::State& state, const CompileRequest& request, const CompileHooks& hooks,
                      const Snapshot& graph) {
     CompileTrace trace;
     trace.request = request;
-    trace.services = services;
+    trace.hooks = hooks;
     trace.input = state.input;
     Step& step = trace.steps.emplace_back();
-    step.info.track = "main";
+    step.info.graphName = "main";
     step.info.stage = "cache";
     step.info.name = "read_from_cache";
     step.info.summary = "Reads what an earlier compile of the same graph came to";
@@ -167,18 +167,18 @@ CompileTrace traceOf(const Session::State& state, const CompileRequest& request,
 
 /// The entry as a run; nothing if there is none, or none that can be read (`use` says so).
 std::optional<RunId> readEntry(Session::State& state, GraphCache& cache, const CompileRequest& request,
-                               const CompileServices& services, CacheUse& use) {
+                               const CompileHooks& hooks, CacheUse& use) {
     const std::string folder = cache.folder(use.key);
     std::error_code none;
     if (!fs::exists(folder, none)) return std::nullopt;
     const auto seal = openSealed(folder);
-    auto kept = seal ? guarded([&] { return readKept(folder, *state.input, services.cacheFile); })
-                     : Result<KeptGraph>(seal.error());
+    auto kept = seal ? guarded([&] { return readCacheEntry(folder, *state.input, hooks.cacheFile); })
+                     : Result<GraphCacheEntry>(seal.error());
     if (!kept) {
         use.remarks.push_back("an entry is compiled anew: " + kept.error().text());
         return std::nullopt;
     }
-    const RunId id = state.add(traceOf(state, request, services, kept->graph));
+    const RunId id = state.add(traceOf(state, request, hooks, kept->graph));
     (*state.run(id))->cpu.emplace("", std::move(kept->program));
     if (const auto counted = cache.index.hit(use.key, seal->bytes(), aboutOf(state, request)); !counted)
         use.remarks.push_back("the use is not counted: " + counted.error().text());
@@ -225,7 +225,7 @@ Result<void> writeEntry(const Session::State& state, const Session::State::Run& 
     fs::remove_all(making, none);
     fs::create_directories(making, none);
     const auto written = [&]() -> Result<void> {
-        CT_TRY_VOID(writeKept(making, *state.input, *run.trace.result(), run.cpu.at("")));
+        CT_TRY_VOID(writeCacheEntry(making, *state.input, *run.trace.result(), run.cpu.at("")));
         CT_TRY_VOID(writeFile(making + "/" + kIngredients, ingredientsText(ingredients)));
         CT_TRY_VOID(sealFolder(making, {{"model", fs::path(state.input->origin.file).filename().string()}}));
         return putFolder(making, cache.folder(use.key));
@@ -243,7 +243,7 @@ Result<void> writeEntry(const Session::State& state, const Session::State::Run& 
 /// Why this run is not kept; empty if it is.
 std::string whyNotKept(const Session::State& state, const Session::State::Run& run) {
     for (const Step& step : run.trace.steps)
-        if (!step.answers.empty())
+        if (!step.measurements.empty())
             return "pass " + step.info.name + " has measured, and may decide otherwise next time";
     const auto built = run.cpu.find("");
     if (built == run.cpu.end() || !run.built) return "nothing was built";
@@ -259,30 +259,30 @@ std::string whyNotKept(const Session::State& state, const Session::State::Run& r
 
 }  // namespace
 
-Result<RunId> compileToRun(Session& session, const CompileRequest& request, const CompileServices& services,
-                           CacheUse& use, const Progress& progress) {
+Result<RunId> compileToRun(Session& session, const CompileRequest& request, const CompileHooks& hooks, CacheUse& use,
+                           const Progress& progress) {
     use = {};
-    use.why = session.isOpen() ? whyNot(request, services) : "no model is open";
-    if (!use.why.empty()) return session.compile(request, services, progress);
+    use.why = session.isOpen() ? whyNot(request, hooks) : "no model is open";
+    if (!use.why.empty()) return session.compile(request, hooks, progress);
     Session::State& state = session.state();
     std::optional<GraphCache> cache;
     std::vector<Ingredient> ingredients;
     std::optional<FileLock> building;
     const auto read = guarded([&]() -> Result<std::optional<RunId>> {
-        CT_TRY(cache, GraphCache::at(services.cacheFile));
+        CT_TRY(cache, GraphCache::at(hooks.cacheFile));
         if (!cache->store->remark().empty()) use.remarks.push_back(cache->store->remark());
         CT_TRY(ingredients, ingredientsOf(state, request, *cache));
         use.key = keyOf(ingredients);
-        if (auto id = readEntry(state, *cache, request, services, use)) return id;
+        if (auto id = readEntry(state, *cache, request, hooks, use)) return id;
         use.why = whyMissed(*cache, ingredients, fs::path(state.input->origin.file).filename().string());
         removeUnfinished(*cache);
         building = FileLock::take(cache->lock(use.key), kGraphBuildSeconds, nullptr, progress);
         if (!building) return std::optional<RunId>();
-        return readEntry(state, *cache, request, services, use);  // another process may have been first
+        return readEntry(state, *cache, request, hooks, use);  // another process may have been first
     });
     if (read && *read) return **read;
     if (!read) use.remarks.push_back("the cache is not used: " + read.error().text());
-    CT_TRY(const RunId id, session.compile(request, services, progress));
+    CT_TRY(const RunId id, session.compile(request, hooks, progress));
     if (!read || cache->limit() == 0) return id;
     const auto kept = guarded([&]() -> Result<void> {
         CT_TRY(Session::State::Run * run, state.run(id));
@@ -300,13 +300,13 @@ Result<RunId> compileToRun(Session& session, const CompileRequest& request, cons
     return id;
 }
 
-Result<CacheUse> whyCached(Session& session, const CompileRequest& request, const CompileServices& services) {
+Result<CacheUse> whyCached(Session& session, const CompileRequest& request, const CompileHooks& hooks) {
     return guarded([&]() -> Result<CacheUse> {
         CacheUse use;
-        use.why = whyNot(request, services);
+        use.why = whyNot(request, hooks);
         if (!use.why.empty()) return use;
         Session::State& state = session.state();
-        CT_TRY(GraphCache cache, GraphCache::at(services.cacheFile));
+        CT_TRY(GraphCache cache, GraphCache::at(hooks.cacheFile));
         CT_TRY(const std::vector<Ingredient> ingredients, ingredientsOf(state, request, cache));
         use.key = keyOf(ingredients);
         std::error_code none;
@@ -339,14 +339,14 @@ Result<CachedGraphs> cachedGraphs(const std::string& cacheFile, bool verify) {
         for (const std::string& key : keys) {
             CachedGraph graph;
             graph.key = key;
-            const auto known =
+            const auto found =
                 std::find_if(index.begin(), index.end(), [&](const IndexedEntry& each) { return each.name == key; });
-            if (known != index.end()) {
-                graph.model = known->about.substr(0, known->about.find('\t'));
-                graph.request = known->about.substr(std::min(known->about.find('\t'), known->about.size() - 1) + 1);
-                graph.hits = known->hits;
-                graph.made = known->made;
-                graph.used = known->used;
+            if (found != index.end()) {
+                graph.model = found->about.substr(0, found->about.find('\t'));
+                graph.request = found->about.substr(std::min(found->about.find('\t'), found->about.size() - 1) + 1);
+                graph.hits = found->hits;
+                graph.made = found->made;
+                graph.used = found->used;
             }
             auto seal = verify ? openSealed(cache.folder(key)) : readSeal(cache.folder(key));
             if (seal) {

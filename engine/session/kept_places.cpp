@@ -9,9 +9,9 @@ namespace cutaway {
 
 Place Session::State::keep(Snapshot graph) {
     const std::lock_guard lock(mutex);
-    const auto known = std::find(kept.begin(), kept.end(), graph);
-    const auto number = known - kept.begin();
-    if (known == kept.end()) kept.push_back(std::move(graph));
+    const auto found = std::find(kept.begin(), kept.end(), graph);
+    const auto number = found - kept.begin();
+    if (found == kept.end()) kept.push_back(std::move(graph));
     return {kFirstKept - static_cast<RunId>(number), -1, -1};
 }
 
@@ -34,24 +34,24 @@ Result<Place> keepGraph(Session& session, const Session& from, const Place& plac
     return session.state().keep(std::move(graph));
 }
 
-/// The last graph that both runs have made in the same way, of the places' track or one that all of a run is made
+/// The last graph that both runs have made in the same way, of the places' graph or one that all of a run is made
 /// from; null where nothing is common.
 Snapshot Session::State::common(const Place& before, const Place& after) const {
     if (isKept(before) || isKept(after)) return nullptr;
     Snapshot last = input;
     const auto left = run(before.run), right = run(after.run);
     if (!left || !right) return last;
-    const auto trackAt = [](const Run& of, const Place& place) {
-        return place.step < 0 ? std::string() : of.trace.steps[static_cast<size_t>(place.step)].info.track;
+    const auto graphNameAt = [](const Run& of, const Place& place) {
+        return place.step < 0 ? std::string() : of.trace.steps[static_cast<size_t>(place.step)].info.graphName;
     };
-    const std::string track = trackAt(**left, before);
-    const bool oneTrack = track == trackAt(**right, after);
+    const std::string graphName = graphNameAt(**left, before);
+    const bool oneGraph = graphName == graphNameAt(**right, after);
     const auto &mine = (*left)->trace.steps, &theirs = (*right)->trace.steps;
     for (size_t i = 0; i < std::min(mine.size(), theirs.size()); ++i) {
         if (mine[i].info.key() != theirs[i].info.key() || !mine[i].after || !theirs[i].after) break;
         if (mine[i].after != theirs[i].after && fingerprint(*mine[i].after) != fingerprint(*theirs[i].after)) break;
-        const std::string& of = mine[i].info.track;
-        if ((oneTrack && of == track) || of == "main" || of == "joint") last = mine[i].after;
+        const std::string& of = mine[i].info.graphName;
+        if ((oneGraph && of == graphName) || of == "main" || of == "joint") last = mine[i].after;
     }
     return last;
 }

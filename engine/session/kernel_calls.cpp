@@ -15,10 +15,10 @@ namespace {
 /// that both have in common.
 class Replaced {
   public:
-    Replaced(const CompileTrace& trace, const std::vector<ScheduledTrack>& tracks, const std::string& track) {
+    Replaced(const CompileTrace& trace, const std::vector<ScheduledGraph>& scheduled, const std::string& graphName) {
         for (const Step& step : trace.steps) {
-            const bool otherHalf = std::any_of(tracks.begin(), tracks.end(), [&](const ScheduledTrack& each) {
-                return each.name == step.info.track && each.name != track;
+            const bool otherHalf = std::any_of(scheduled.begin(), scheduled.end(), [&](const ScheduledGraph& each) {
+                return each.name == step.info.graphName && each.name != graphName;
             });
             if (otherHalf || !step.before || !step.after || step.before == step.after) continue;
             for (const Node& node : step.after->graph().nodes()) {
@@ -60,18 +60,18 @@ Result<std::vector<KernelCall>> kernelCalls(Session& session, RunId id, const Pr
         CT_TRY(const auto chosen, chosenProgram(*run, {}, progress));
         const std::unique_lock turn(run->turn, std::try_to_lock);  // while it runs there are no times yet
         std::vector<KernelCall> all;
-        const std::vector<ScheduledTrack> tracks = scheduledTracks(run->trace);
-        for (const ScheduledTrack& track : tracks) {
-            const ScheduledProgram& program = chosen->program->graphs[track.graph];
-            const Replaced replaced(run->trace, tracks, track.name);
+        const std::vector<ScheduledGraph> scheduled = scheduledGraphs(run->trace);
+        for (const ScheduledGraph& graphName : scheduled) {
+            const ScheduledProgram& program = chosen->program->graphs[graphName.graph];
+            const Replaced replaced(run->trace, scheduled, graphName.name);
             for (const ScheduledCall& each : program.calls) {
                 KernelCall call;
-                call.track = track.name;
+                call.graphName = graphName.name;
                 call.kind = each.description;
                 call.replaced = replaced.by(each.nodes);
                 for (const NodeId node : each.nodes) call.nodes.push_back(nodeKey(0, node));
                 if (each.kind == CallKind::Kernel) {
-                    call.kernel = track.prefix + program.kernels[each.kernel].kernel.name;
+                    call.kernel = graphName.prefix + program.kernels[each.kernel].kernel.name;
                     for (const ValueKey& value : each.bindings)
                         call.buffers.push_back(value.node ? nodeKey(0, value.node->id()) : NodeKey::None);
                 }

@@ -19,11 +19,11 @@ namespace {
 
 /// The GPU, looked for once per program; none if there is no usable one.
 const std::optional<CudaFound>& gpu() {
-    static const std::optional<CudaFound> known = [] {
+    static const std::optional<CudaFound> cudaFound = [] {
         auto found = findCuda();
         return found && !found->figures.empty() ? std::optional(std::move(*found)) : std::nullopt;
     }();
-    return known;
+    return cudaFound;
 }
 
 std::string processorName() {
@@ -69,7 +69,7 @@ class Numbers {
 
     std::optional<double> recall(const std::string& key) {
         const std::lock_guard lock(m_mutex);
-        if (const auto known = m_known.find(key); known != m_known.end()) return known->second;
+        if (const auto found = m_known.find(key); found != m_known.end()) return found->second;
         if (m_target == Target::Cuda && !gpu()) return std::nullopt;
         const auto store = storeAt(m_path);
         if (!store) return std::nullopt;
@@ -113,29 +113,29 @@ class Numbers {
 
 }  // namespace
 
-Result<void> lendMeasuring(const CompileRequest& request, CompileServices& services) {
+Result<void> lendMeasuring(const CompileRequest& request, CompileHooks& hooks) {
     const bool onGpu = request.target == Target::Cuda;
-    if (!services.timeGraph) {
+    if (!hooks.timeGraph) {
         CompileRequest timed = request;
         if (const OptionalPass* padding = request.enabled("pad_mm"); padding && padding->flag("tf32", false))
             timed.tf32 = Tf32::All;
-        services.timeGraph = [target = &targetOf(timed), onGpu](const std::string& graph) -> std::optional<double> {
+        hooks.timeGraph = [target = &targetOf(timed), onGpu](const std::string& graph) -> std::optional<double> {
             if (onGpu && !gpu()) return std::nullopt;
             return timeOn(*target, graph);
         };
     }
-    if (!services.deviceFact && onGpu)
-        services.deviceFact = [](const std::string& fact) -> std::optional<double> {
+    if (!hooks.deviceFact && onGpu)
+        hooks.deviceFact = [](const std::string& fact) -> std::optional<double> {
             if (!gpu()) return std::nullopt;
             const auto found = gpu()->figures.find(fact);
             return found == gpu()->figures.end() ? std::nullopt : std::optional(found->second);
         };
-    if (services.recall || services.remember) return {};
-    if (!services.cacheFile.empty() && services.cacheFile != "off") CT_TRY_VOID(ValueStore::check(services.cacheFile));
+    if (hooks.recall || hooks.remember) return {};
+    if (!hooks.cacheFile.empty() && hooks.cacheFile != "off") CT_TRY_VOID(ValueStore::check(hooks.cacheFile));
     const auto numbers = std::make_shared<Numbers>(
-        services.cacheFile.empty() ? ValueStore::defaultPath() : services.cacheFile, request.target);
-    services.recall = [numbers](const std::string& key) { return numbers->recall(key); };
-    services.remember = [numbers](const std::string& key, double value) { numbers->remember(key, value); };
+        hooks.cacheFile.empty() ? ValueStore::defaultPath() : hooks.cacheFile, request.target);
+    hooks.recall = [numbers](const std::string& key) { return numbers->recall(key); };
+    hooks.remember = [numbers](const std::string& key, double value) { numbers->remember(key, value); };
     return {};
 }
 

@@ -69,12 +69,13 @@ namespace {
 /// Where a split puts the node; empty if the graph that it split does not have it.
 std::string sideOf(const Step& split, NodeKey key) {
     if (!findIn(split.before, key).node) return {};
-    std::string tracks;
-    for (const auto& [track, graph] : split.made)
+    std::string graphNames;
+    for (const auto& [graphName, graph] : split.made)
         if (const Node* node = findIn(graph, key).node)
-            tracks += (tracks.empty() ? "the " : " and the ") + track + (node->isPlaceholder() ? " (as an input)" : "");
-    return tracks.empty() ? "left out by " + split.info.name + ": neither side needs it"
-                          : "put into " + tracks + " by " + split.info.name;
+            graphNames += (graphNames.empty() ? "the " : " and the ") + graphName +
+                          (node->isPlaceholder() ? " (as an input)" : "");
+    return graphNames.empty() ? "left out by " + split.info.name + ": neither side needs it"
+                              : "put into " + graphNames + " by " + split.info.name;
 }
 
 }  // namespace

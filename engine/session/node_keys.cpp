@@ -16,10 +16,10 @@ void listBodies(const Module& module, const std::string& path, std::vector<NodeB
 }
 
 template <class M>
-FoundGraph<M> find(M& module, const std::string& path, NodeKey key) {
+NodeLocation<M> find(M& module, const std::string& path, NodeKey key) {
     if (graphNumber(path) == graphOf(key)) return {&module, path, nodeOf(key)};
     for (auto& [name, body] : module.subgraphs)
-        if (FoundGraph<M> inside = find<M>(*body, bodyPath(path, name), key); inside.module) return inside;
+        if (NodeLocation<M> inside = find<M>(*body, bodyPath(path, name), key); inside.module) return inside;
     return {};
 }
 
@@ -36,8 +36,8 @@ uint32_t graphNumber(const std::string& path) {
     return number + 1;
 }
 
-FoundGraph<const Module> findGraph(const Module& module, NodeKey key) { return find(module, "", key); }
-FoundGraph<Module> findGraph(Module& module, NodeKey key) { return find(module, "", key); }
+NodeLocation<const Module> findGraph(const Module& module, NodeKey key) { return find(module, "", key); }
+NodeLocation<Module> findGraph(Module& module, NodeKey key) { return find(module, "", key); }
 
 std::vector<NodeKey> lineKeys(const Module& module, const PrintedText& text) {
     std::vector<NodeBody> bodies;

@@ -20,13 +20,13 @@ inline NodeKey keyIn(const std::string& path, NodeId id) { return nodeKey(graphN
 /// The graph that holds a node, its path, and the node's own id in it; a null graph if the module has none of that
 /// number.
 template <class M>
-struct FoundGraph {
+struct NodeLocation {
     M* module = nullptr;
     std::string path;
     NodeId id = NodeId::None;
 };
-FoundGraph<const Module> findGraph(const Module& module, NodeKey key);
-FoundGraph<Module> findGraph(Module& module, NodeKey key);
+NodeLocation<const Module> findGraph(const Module& module, NodeKey key);
+NodeLocation<Module> findGraph(Module& module, NodeKey key);
 
 /// The nodes that the lines of a text in short form define.
 std::vector<NodeKey> lineKeys(const Module& module, const PrintedText& text);

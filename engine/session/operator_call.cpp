@@ -44,9 +44,9 @@ class CallText {
         for (const auto& [name, tensor] : tensors) {
             const std::string param = name.substr(0, name.rfind('_'));
             m_parameters += (m_parameters.empty() ? "" : ", ") + name + ": \"" + typeText(tensor) + "\"";
-            auto known = std::find_if(values.begin(), values.end(), [&](const auto& v) { return v.first == param; });
-            if (known == values.end()) known = values.insert(values.end(), {param, {}});
-            known->second += (known->second.empty() ? "" : ", ") + name;
+            auto found = std::find_if(values.begin(), values.end(), [&](const auto& v) { return v.first == param; });
+            if (found == values.end()) found = values.insert(values.end(), {param, {}});
+            found->second += (found->second.empty() ? "" : ", ") + name;
         }
         for (auto& [param, value] : values) {
             const Param& own = m_op->schema()->params[static_cast<size_t>(m_op->schema()->find(param))];

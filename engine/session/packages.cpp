@@ -21,10 +21,10 @@ namespace {
 
 /// The files of an archive or a folder, if it is a package.
 Result<FileTree> packageFiles(const std::string& path) {
-    CT_TRY(const RecognisedFile known, RecognisedFile::at(path));
-    if (known.format() != FileFormat::CompiledPackage)
-        return invalidInput("it is not a package of AOTInductor but of the kind: " + std::string(name(known.format())),
-                            path);
+    CT_TRY(const RecognisedFile recognisedFile, RecognisedFile::at(path));
+    if (recognisedFile.format() != FileFormat::CompiledPackage)
+        return invalidInput(
+            "it is not a package of AOTInductor but of the kind: " + std::string(name(recognisedFile.format())), path);
     std::error_code none;
     if (std::filesystem::is_directory(path, none)) return listFolder(path);
     CT_TRY(const ByteSource source, ByteSource::open(path));
@@ -53,11 +53,11 @@ class Origins {
         while (!open.empty()) {
             const NodeId next = open.back();
             open.pop_back();
-            const auto known = m_origins.find(next);
-            if (known == m_origins.end() || !seen.insert(next).second) continue;
-            names.insert(known->second.ops.begin(), known->second.ops.end());
-            open.insert(open.end(), known->second.from.begin(), known->second.from.end());
-            if (known->second.from.empty()) *first = *known->second.ops.begin();
+            const auto found = m_origins.find(next);
+            if (found == m_origins.end() || !seen.insert(next).second) continue;
+            names.insert(found->second.ops.begin(), found->second.ops.end());
+            open.insert(open.end(), found->second.from.begin(), found->second.from.end());
+            if (found->second.from.empty()) *first = *found->second.ops.begin();
         }
         return names;
     }
@@ -71,10 +71,10 @@ class Origins {
         if (!m_seen.insert(&module).second) return;
         for (const Node& node : module.graph().nodes()) {
             if (node.kind() != NodeKind::Call) continue;
-            NodeOrigin& known = m_origins[node.id()];
-            known.ops.insert(std::string(node.op().baseName()));
+            NodeOrigin& nodeOrigin = m_origins[node.id()];
+            nodeOrigin.ops.insert(std::string(node.op().baseName()));
             const auto& origin = node.provenance().origin;
-            known.from.insert(origin.begin(), origin.end());
+            nodeOrigin.from.insert(origin.begin(), origin.end());
         }
     }
     std::set<const Module*> m_seen;
@@ -110,30 +110,30 @@ struct NodeNames {
 };
 /// A call of ours, with what its nodes come from.
 struct TracedCall {
-    OwnCall call;
+    RunCall call;
     std::vector<NodeNames> nodes;
 };
 TracedCall tracedCall(const ScheduledProgram& program, int position, const Origins& origins) {
     const ScheduledCall& call = program.calls[static_cast<size_t>(position)];
     TracedCall traced;
-    OwnCall& own = traced.call;
-    own.name = call.kind == CallKind::Kernel ? program.kernels[call.kernel].kernel.name : call.node->name();
-    own.kind = call.description;
+    RunCall& runCall = traced.call;
+    runCall.name = call.kind == CallKind::Kernel ? program.kernels[call.kernel].kernel.name : call.node->name();
+    runCall.kind = call.description;
     std::set<std::string> originals;
     for (const NodeId id : call.nodes) {
-        own.nodes.push_back(nodeKey(0, id));
+        runCall.nodes.push_back(nodeKey(0, id));
         std::string first;
         const std::set<std::string> names = origins.of(id, &first);
         traced.nodes.push_back({plainNames(names), std::move(first)});
         const Node* node = program.module->graph().find(id);
         if (!node || node->kind() != NodeKind::Call) continue;
-        own.ops.emplace_back(node->op().baseName());
+        runCall.ops.emplace_back(node->op().baseName());
         originals.insert(names.begin(), names.end());
     }
     for (const ScheduledValue& value : program.values)
         if (value.definedBy == position)
-            if (const TensorType* type = tensorOf(value.key)) own.results.push_back(type->text());
-    own.originals.assign(originals.begin(), originals.end());
+            if (const TensorType* type = tensorOf(value.key)) runCall.results.push_back(type->text());
+    runCall.originals.assign(originals.begin(), originals.end());
     return traced;
 }
 
@@ -144,7 +144,7 @@ struct CallOverlap {
 };
 CallOverlap overlapOf(const PackagedCall& theirs, const TracedCall& traced) {
     CallOverlap overlap;
-    const OwnCall& ours = traced.call;
+    const RunCall& ours = traced.call;
     const std::set<std::string> wanted = plainNames(theirs.ops), have = plainNames(ours.originals);
     for (const std::string& op : wanted)
         if (!isFree(op)) (have.contains(op) ? overlap.shared : overlap.missing).push_back(op);
@@ -240,8 +240,8 @@ bool isPackage(const std::string& file) {
         CT_TRY(const ByteSource source, ByteSource::open(file));
         CT_TRY(const std::shared_ptr<Storage> start, source.readStart(4));
         if (!textOf(*start).starts_with("PK")) return false;
-        CT_TRY(const RecognisedFile known, RecognisedFile::of(source, file));
-        return known.format() == FileFormat::CompiledPackage;
+        CT_TRY(const RecognisedFile recognisedFile, RecognisedFile::of(source, file));
+        return recognisedFile.format() == FileFormat::CompiledPackage;
     });
     return archive && *archive;
 }

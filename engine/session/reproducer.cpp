@@ -52,13 +52,13 @@ std::string factsOf(const Failure& failure, std::string_view input) {
         out += ",\n \"check\": " + jsonString(nameOf(failure.bisect->check)) +
                ",\n \"tolerance\": " + jsonString(numberText(failure.bisect->tolerance));
     out += ",\n \"error\": " + jsonString(failure.error.text()) + ",\n \"answers\": [";
-    for (size_t i = 0; i < failure.answers.size(); ++i) {
-        const Answer& one = failure.answers[i];
+    for (size_t i = 0; i < failure.measurements.size(); ++i) {
+        const Measurement& one = failure.measurements[i];
         out += (i ? ",\n  " : "\n  ");
         out += "{\"kind\": " + jsonString(one.kind) + ", \"question\": " + jsonString(one.question) +
                ", \"value\": " + (one.value ? jsonString(numberText(*one.value)) : "null") + "}";
     }
-    return out + (failure.answers.empty() ? "]\n}\n" : "\n ]\n}\n");
+    return out + (failure.measurements.empty() ? "]\n}\n" : "\n ]\n}\n");
 }
 
 Result<void> write(const fs::path& path, const std::string& text) {
@@ -112,7 +112,7 @@ std::string sentenceOf(const std::string& error) { return error.substr(0, error.
 struct Facts {
     std::string operation, input, error;
     CompileRequest request;
-    std::vector<Answer> answers;
+    std::vector<Measurement> measurements;
     RunOptions run;
     BisectOptions bisect;
 };
@@ -145,9 +145,9 @@ Result<Facts> readFacts(const std::string& folder) {
     if (const auto tolerance = root.find("tolerance"); tolerance && tolerance->text())
         std::from_chars(tolerance->text()->data(), tolerance->text()->data() + tolerance->text()->size(),
                         facts.bisect.tolerance);
-    CT_TRY(const Json answers, root.arrayAt("answers", path));
-    for (const Json one : answers.items()) {
-        Answer& answer = facts.answers.emplace_back();
+    CT_TRY(const Json measurements, root.arrayAt("answers", path));
+    for (const Json one : measurements.items()) {
+        Measurement& answer = facts.measurements.emplace_back();
         CT_TRY(answer.kind, one.textAt("kind", path));
         CT_TRY(answer.question, one.textAt("question", path));
         const auto value = one.find("value");
@@ -160,14 +160,14 @@ Result<Facts> readFacts(const std::string& folder) {
     return facts;
 }
 
-/// Gives the recorded answers: to each question its own in turn, then always its last.
-CompileServices recordedServices(const std::vector<Answer>& answers, const CompileServices& lent) {
+/// Gives the recorded measurements: to each question its own in turn, then always its last.
+CompileHooks recordedHooks(const std::vector<Measurement>& measurements, const CompileHooks& lent) {
     struct Record {
         std::map<std::pair<std::string, std::string>, std::vector<std::optional<double>>> values;
         std::map<std::pair<std::string, std::string>, size_t> asked;
     };
     const auto record = std::make_shared<Record>();
-    for (const Answer& one : answers) record->values[{one.kind, one.question}].push_back(one.value);
+    for (const Measurement& one : measurements) record->values[{one.kind, one.question}].push_back(one.value);
     const auto answer = [record](const char* kind) {
         return [record, kind](const std::string& question) -> std::optional<double> {
             const std::pair key{std::string(kind), question};
@@ -176,24 +176,24 @@ CompileServices recordedServices(const std::vector<Answer>& answers, const Compi
             return found->second[std::min(record->asked[key]++, found->second.size() - 1)];
         };
     };
-    CompileServices services = lent;
-    services.timeGraph = answer("time");
-    services.deviceFact = answer("fact");
-    services.recall = answer("recall");
-    services.remember = [](const std::string&, double) {};
-    services.cacheFile = "off";
-    return services;
+    CompileHooks hooks = lent;
+    hooks.timeGraph = answer("time");
+    hooks.deviceFact = answer("fact");
+    hooks.recall = answer("recall");
+    hooks.remember = [](const std::string&, double) {};
+    hooks.cacheFile = "off";
+    return hooks;
 }
 
 /// The error that the operation ends with now; "" if it ends well.
-std::string outcome(const Facts& facts, const std::string& folder, const CompileServices& services,
+std::string outcome(const Facts& facts, const std::string& folder, const CompileHooks& hooks,
                     const Progress& progress) {
     Session session;
     const std::string path =
         fs::path(facts.input).is_absolute() ? facts.input : (fs::path(folder) / facts.input).string();
     if (const auto opened = session.open(path, progress); !opened) return opened.error().text();
     if (facts.operation == "open") return {};
-    const auto run = session.compile(facts.request, services, progress);
+    const auto run = session.compile(facts.request, hooks, progress);
     if (!run) return run.error().text();
     const auto steps = session.steps(*run);
     if (steps && !steps->empty() && steps->back().state == StepState::Failed) return steps->back().error;
@@ -227,13 +227,12 @@ Error noteReproducer(const Failure& failure) {
     return error;
 }
 
-Result<ReproducerReport> repeatFailure(const std::string& folder, const CompileServices& services,
-                                       const Progress& progress) {
+Result<ReproducerReport> repeatFailure(const std::string& folder, const CompileHooks& hooks, const Progress& progress) {
     CT_TRY(const Facts facts, readFacts(folder));
     ReproducerReport report;
     report.operation = facts.operation;
     report.recorded = facts.error;
-    report.now = outcome(facts, folder, recordedServices(facts.answers, services), progress);
+    report.now = outcome(facts, folder, recordedHooks(facts.measurements, hooks), progress);
     report.repeated = facts.operation == "open"
                           ? !report.now.empty()
                           : !report.now.empty() && sentenceOf(report.now) == sentenceOf(report.recorded);

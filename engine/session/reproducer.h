@@ -14,7 +14,7 @@ struct Failure {
     std::string file;  // that could not be opened; else `graph` is what failed
     Snapshot graph;
     CompileRequest request;
-    std::vector<Answer> answers;
+    std::vector<Measurement> measurements;
     std::optional<RunOptions> run;
     std::optional<BisectOptions> bisect;  // and of checking the numbers: the tolerance
     Error error;
@@ -43,7 +43,6 @@ Error withReproducer(const Error& error, Make&& failure) noexcept {
 }
 
 /// runReproducer() for the folders that this file writes.
-Result<ReproducerReport> repeatFailure(const std::string& folder, const CompileServices& services,
-                                       const Progress& progress);
+Result<ReproducerReport> repeatFailure(const std::string& folder, const CompileHooks& hooks, const Progress& progress);
 
 }  // namespace cutaway

@@ -34,12 +34,12 @@ OperatorEntry entryOf(const OperatorPlace& place, const OperatorRecord& record,
     if (seal) {
         entry.key = key;
         entry.bytes = seal->bytes();
-        const auto known =
+        const auto found =
             std::find_if(index.begin(), index.end(), [&](const IndexedEntry& each) { return each.name == key; });
-        if (known != index.end()) {
-            entry.hits = known->hits;
-            entry.made = known->made;
-            entry.used = known->used;
+        if (found != index.end()) {
+            entry.hits = found->hits;
+            entry.made = found->made;
+            entry.used = found->used;
         }
     } else {
         const auto bytes = fs::file_size(entry.library, none);

@@ -12,7 +12,7 @@
 #include "engine/session/arguments.h"
 #include "engine/session/constant_values.h"
 #include "engine/session/describe.h"
-#include "engine/session/lent_services.h"
+#include "engine/session/lent_hooks.h"
 #include "engine/session/node_history.h"
 #include "engine/session/session_state.h"
 #include "engine/support/fault_points.h"
@@ -52,7 +52,7 @@ Failure compileFailure(const Snapshot& graph, const CompileRequest& request, con
     failure.request = request;
     if (trace)
         for (const Step& step : trace->steps)
-            failure.answers.insert(failure.answers.end(), step.answers.begin(), step.answers.end());
+            failure.measurements.insert(failure.measurements.end(), step.measurements.begin(), step.measurements.end());
     return failure;
 }
 
@@ -158,12 +158,12 @@ Result<OpenedFile> importChosen(const std::string& path, const OpenSettings& set
 
 /// Opens the file at the graph that the settings name; an unknown name is refused with those that there are.
 Result<OpenedFile> openChosen(const std::string& path, const OpenSettings& settings, const Progress& progress) {
-    CT_TRY(const RecognisedFile known, RecognisedFile::at(path));
+    CT_TRY(const RecognisedFile recognisedFile, RecognisedFile::at(path));
     // Text is recognised by what it looks like, which an importer may know better.
-    const bool isText = known.format() == FileFormat::FxText || known.format() == FileFormat::Log;
-    if ((isText || known.format() == FileFormat::Unknown) && hasImporter(path))
+    const bool isText = recognisedFile.format() == FileFormat::FxText || recognisedFile.format() == FileFormat::Log;
+    if ((isText || recognisedFile.format() == FileFormat::Unknown) && hasImporter(path))
         return importChosen(path, settings, progress);
-    auto file = known.open({.graph = settings.graph});
+    auto file = recognisedFile.open({.graph = settings.graph});
     if (settings.graph.empty()) return file;
     const auto names = [](const OpenedFile& opened) {
         std::vector<std::string_view> out;
@@ -175,7 +175,7 @@ Result<OpenedFile> openChosen(const std::string& path, const OpenSettings& setti
         if (std::find(there.begin(), there.end(), settings.graph) != there.end()) return file;
     } else if (file.error().code != ErrorCode::NotFound) return file;
     // Opens without naming a graph, since readers skip the others and here all names are needed.
-    CT_TRY(OpenedFile whole, known.open());
+    CT_TRY(OpenedFile whole, recognisedFile.open());
     // What describeFile calls the only graph of a file.
     if (whole.graphs.size() == 1 && settings.graph == "main") return whole;
     Bodies bodies;
@@ -297,18 +297,17 @@ Result<RunId> Session::State::finish(Result<CompileTrace> compiled) {
     return add(std::move(trace));
 }
 
-Result<RunId> Session::compile(const CompileRequest& request, const CompileServices& services,
-                               const Progress& progress) {
-    return compileWatched(request, services, {}, progress);
+Result<RunId> Session::compile(const CompileRequest& request, const CompileHooks& hooks, const Progress& progress) {
+    return compileWatched(request, hooks, {}, progress);
 }
 
-Result<RunId> Session::compileWatched(const CompileRequest& request, const CompileServices& services,
+Result<RunId> Session::compileWatched(const CompileRequest& request, const CompileHooks& hooks,
                                       const std::function<void(const StepInfo&)>& ended, const Progress& progress) {
     auto compiled = guarded([&]() -> Result<RunId> {
         if (!isOpen()) return Error{ErrorCode::NotFound, "no model is open", {}, {"open a .pt2 file or FX text first"}};
-        CompileServices lent = services;
+        CompileHooks lent = hooks;
         CompileRequest whole = request;
-        CT_TRY_VOID(lendServices(*m_state->input, whole, lent));
+        CT_TRY_VOID(lendHooks(*m_state->input, whole, lent));
         CT_TRY(CompileTrace trace, ended ? runPipelineWatched(m_state->input, whole, lent, ended, progress)
                                          : runPipeline(m_state->input, whole, lent, progress));
         return m_state->finish(std::move(trace));

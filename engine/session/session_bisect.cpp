@@ -141,7 +141,7 @@ class RecordedSearch {
         m_report.rewrite = step.rewrites[rewrite];
         m_report.rewrite.key = keyIn(m_report.rewrite.body, m_report.rewrite.nodeId);
         m_report.searched = step.info.rewrites;
-        m_report.sections = {{at, step.info.track, step.info.stage,
+        m_report.sections = {{at, step.info.graphName, step.info.stage,
                               step.info.name + "#" + std::to_string(step.info.occurrence), step.info.rewrites}};
         m_report.good = done - 1;
         m_report.bad = done;
@@ -254,7 +254,7 @@ class RecordedSearch {
     bool countsFuel(const StepInfo& step) const {
         const std::vector<PlannedPass>& plan = planned();
         const auto one = std::find_if(plan.begin(), plan.end(), [&](const PlannedPass& each) {
-            return each.pass->name == step.name && each.stage->name == step.stage && each.track == step.track;
+            return each.pass->name == step.name && each.stage->name == step.stage && each.graphName == step.graphName;
         });
         return one == plan.end() || !one->required();
     }
@@ -274,7 +274,7 @@ class RecordedSearch {
         for (const BisectRange& range : outcome.ranges) {
             const StepInfo& info = m_trace.steps[static_cast<size_t>(range.step)].info;
             report.sections.push_back(
-                {range.step, info.track, info.stage, info.name + "#" + std::to_string(info.occurrence), range.end});
+                {range.step, info.graphName, info.stage, info.name + "#" + std::to_string(info.occurrence), range.end});
         }
         for (const BisectTry& tried : outcome.tries) {
             const Place place{m_id, tried.step, tried.inStep};
@@ -343,8 +343,8 @@ void describeLevels(BisectReport& report) {
             begin = section.end;
         }
         const auto add = [&](const char* level, const std::string& name) {
-            for (const BisectLevel& known : report.levels)
-                if (known.level == level) return;
+            for (const BisectLevel& bisectLevel : report.levels)
+                if (bisectLevel.level == level) return;
             report.levels.push_back({level, name, made});
         };
         const auto agree = [&](auto&& part) {
@@ -367,7 +367,7 @@ void describeLevels(BisectReport& report) {
     }
     if (!report.found) return;
     if (report.levels.empty()) {  // nothing had to be tested
-        report.levels = {{"graph", report.step.track, made},
+        report.levels = {{"graph", report.step.graphName, made},
                          {"stage", report.step.stage, made},
                          {"pass", report.step.name + "#" + std::to_string(report.step.occurrence), made}};
     }

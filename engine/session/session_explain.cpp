@@ -15,9 +15,9 @@ namespace {
 /// What the run was asked for, and lent.
 struct RunContext {
     CompileRequest request;
-    CompileServices services;
+    CompileHooks hooks;
     Snapshot forward = nullptr;  // of a training run, as its passes left it
-    PassContext context() const { return {request, &services}; }
+    PassContext context() const { return {request, &hooks}; }
 };
 
 /// The ops at which a rule's matching starts, in the order in which the pattern names them.
@@ -107,7 +107,7 @@ Attempt attempt(const Snapshot& module, std::string_view name, const RunContext&
     const auto& passes = pipeline();
     const auto found =
         std::find_if(passes.begin(), passes.end(), [&](const StagePass& one) { return one.pass->name == name; });
-    Step step = runPass(*found->pass, module, PassContext(request, &run.services), {}, cancel, nullptr, &watched,
+    Step step = runPass(*found->pass, module, PassContext(request, &run.hooks), {}, cancel, nullptr, &watched,
                         found->pass->follow ? run.forward : nullptr);
     return {std::move(step), std::move(watched)};
 }
@@ -191,10 +191,10 @@ std::vector<RuleExplanation> explainCodeOf(const Snapshot& module, const RunCont
 }
 
 /// The pipeline's tables and those of the run's own rules. Borrows from `own`.
-std::vector<RuleTable> tablesWith(const UserPasses* own) {
+std::vector<RuleTable> tablesWith(const UserPasses* passes) {
     std::vector<RuleTable> tables = ruleTables();
-    if (own) {
-        const auto more = own->tables();
+    if (passes) {
+        const auto more = passes->tables();
         tables.insert(tables.end(), more.begin(), more.end());
     }
     return tables;
@@ -208,7 +208,7 @@ std::shared_ptr<const UserPasses> ownAt(const Session::State& state, const Place
 Result<RunContext> askedAt(const Session::State& state, const Place& place) {
     if (place.step < 0 && state.runCount() == 0) return RunContext{};
     CT_TRY(const Session::State::Run* run, state.run(place.run));
-    return RunContext{run->trace.request, run->trace.services, run->trace.resultOf("forward")};
+    return RunContext{run->trace.request, run->trace.hooks, run->trace.resultOf("forward")};
 }
 
 /// The pass that runs on the graph at `place` next, or is running on it; empty behind the last step.

@@ -27,10 +27,10 @@ struct NamedKernels {
 };
 Result<NamedKernels> kernelNamed(Session::State::Run& run, const std::string& name, const Progress& progress) {
     CT_TRY(const auto chosen, chosenProgram(run, {}, progress));
-    for (const ScheduledTrack& track : scheduledTracks(run.trace)) {
-        const ScheduledProgram& program = chosen->program->graphs[track.graph];
+    for (const ScheduledGraph& graphName : scheduledGraphs(run.trace)) {
+        const ScheduledProgram& program = chosen->program->graphs[graphName.graph];
         for (const PlannedKernel& planned : program.kernels)
-            if (track.prefix + planned.kernel.name == name) return NamedKernels{chosen, &program, &planned};
+            if (graphName.prefix + planned.kernel.name == name) return NamedKernels{chosen, &program, &planned};
     }
     return Error{ErrorCode::NotFound,
                  "this run has no kernel '" + name + "'",
@@ -104,10 +104,10 @@ Result<std::vector<LoopKernel>> loopKernels(Session& session, RunId id, const Pr
     return guarded([&]() -> Result<std::vector<LoopKernel>> {
         CT_TRY(const std::vector<KernelCall> calls, kernelCalls(session, id, progress));
         CT_TRY(const Session::State::Run* run, session.state().run(id));
-        std::map<std::string, Snapshot> graphs;  // by track
-        const std::vector<ScheduledTrack> tracks = scheduledTracks(run->trace);
+        std::map<std::string, Snapshot> graphs;  // by graph
+        const std::vector<ScheduledGraph> scheduled = scheduledGraphs(run->trace);
         const std::vector<Snapshot> last = lastGraphs(run->trace);
-        for (size_t i = 0; i < tracks.size(); ++i) graphs.emplace(tracks[i].name, last[i]);
+        for (size_t i = 0; i < scheduled.size(); ++i) graphs.emplace(scheduled[i].name, last[i]);
         std::vector<LoopKernel> all;
         std::map<std::string, size_t> places;
         for (const KernelCall& call : calls) {
@@ -119,7 +119,7 @@ Result<std::vector<LoopKernel>> loopKernels(Session& session, RunId id, const Pr
             kernel.microseconds += call.microseconds;
             for (const NodeKey node : call.nodes) {
                 kernel.nodes.push_back(node);
-                if (const Node* found = graphs.at(call.track)->graph().find(nodeOf(node)))
+                if (const Node* found = graphs.at(call.graphName)->graph().find(nodeOf(node)))
                     kernel.nodeNames.push_back(found->name());
             }
         }

@@ -58,7 +58,7 @@ SymbolValues assumedSizes(const HostFunction& function, const SymbolValues& know
                 elements = checkedMul(elements, valueFor(size, all).value_or(1));
             most = std::max(most, elements);
         }
-        for (const HostStep::Found& found : step.found)
+        for (const HostStep::BoundSize& found : step.found)
             if (all.emplace(found.symbol, most).second) assumed.emplace(found.symbol, most);
     }
     return assumed;
@@ -67,12 +67,12 @@ SymbolValues assumedSizes(const HostFunction& function, const SymbolValues& know
 /// Shows the memory that a function of a host program has; which value lies where is the program's.
 class MemoryPlanner {
   public:
-    MemoryPlanner(const PlannedProgram& program, const ScheduledTrack& track, SymbolValues sizes)
-        : m_program(program.graphs[track.graph]),
+    MemoryPlanner(const PlannedProgram& program, const ScheduledGraph& scheduled, SymbolValues sizes)
+        : m_program(program.graphs[scheduled.graph]),
           m_kernels(program.host.kernels),
-          m_function(program.host.functions[program.functionOf(track.graph)]),
-          m_track(track) {
-        m_plan.track = track.name;
+          m_function(program.host.functions[program.functionOf(scheduled.graph)]),
+          m_scheduled(scheduled) {
+        m_plan.graphName = scheduled.name;
         m_plan.sizes = std::move(sizes);
     }
 
@@ -94,7 +94,7 @@ class MemoryPlanner {
         MemoryCall shown;
         shown.maker = makerOf(call.kind);
         shown.kind = call.description;
-        if (call.kind == CallKind::Kernel) shown.name = m_track.prefix + m_program.kernels[call.kernel].kernel.name;
+        if (call.kind == CallKind::Kernel) shown.name = m_scheduled.prefix + m_program.kernels[call.kernel].kernel.name;
         else shown.name = call.node->name();
         for (const NodeId node : call.nodes) {
             shown.nodes.push_back(nodeKey(0, node));
@@ -133,7 +133,7 @@ class MemoryPlanner {
             shown.last = value.lastUse;
             shown.output = value.kind == ScheduledValue::Kind::Output;
             const bool reference = m_program.calls[static_cast<size_t>(value.definedBy)].kind == CallKind::Reference;
-            shown.place = reference ? MemoryValue::Place::Own : MemoryValue::Place::Arena;
+            shown.place = reference ? MemoryValue::Place::Heap : MemoryValue::Place::Arena;
             const auto number = static_cast<size_t>(&value - m_program.values.data());
             m_shownOf[number] = m_plan.values.size();
             Memory memory{value.memoryUntil, std::nullopt};
@@ -210,7 +210,7 @@ class MemoryPlanner {
         std::vector<MemoryBlock> blocks;
         std::vector<size_t> own;
         for (size_t i = 0; i < m_plan.values.size(); ++i)
-            if (takes(i, MemoryValue::Place::Own)) {
+            if (takes(i, MemoryValue::Place::Heap)) {
                 blocks.push_back({m_plan.values[i].bytes, m_plan.values[i].first, m_memory[i].until, 0});
                 own.push_back(i);
             }
@@ -236,24 +236,24 @@ class MemoryPlanner {
     const ScheduledProgram& m_program;
     const std::vector<HostKernel>& m_kernels;
     const HostFunction& m_function;
-    const ScheduledTrack& m_track;
+    const ScheduledGraph& m_scheduled;
     MemoryPlan m_plan;
     std::vector<Memory> m_memory;        // of m_plan.values
     std::map<size_t, size_t> m_shownOf;  // from the program's values to those
     std::set<const void*> m_constants;   // memory that is counted; membership only
 };
 
-Result<MemoryPlan> planOf(const ChosenProgram& chosen, const ScheduledTrack& track) {
+Result<MemoryPlan> planOf(const ChosenProgram& chosen, const ScheduledGraph& scheduled) {
     const PlannedProgram& program = *chosen.program;
     if (program.whyNoHost) return *program.whyNoHost;
-    const ScheduledProgram& graph = program.graphs[track.graph];
+    const ScheduledProgram& graph = program.graphs[scheduled.graph];
     return withCheckedSizes("the memory plan", {}, [&]() -> Result<MemoryPlan> {
-        if (!chosen.allSizes) return MemoryPlanner(program, track, chosen.sizes).run();
+        if (!chosen.allSizes) return MemoryPlanner(program, scheduled, chosen.sizes).run();
         const SymbolValues assumed =
-            assumedSizes(program.host.functions[program.functionOf(track.graph)], hintedSymbols(*graph.module));
+            assumedSizes(program.host.functions[program.functionOf(scheduled.graph)], hintedSymbols(*graph.module));
         SymbolValues sizes;
         CT_TRY_VOID(withNumbers(graph.module, nullptr, sizes, assumed));
-        CT_TRY(MemoryPlan plan, MemoryPlanner(program, track, std::move(sizes)).run());
+        CT_TRY(MemoryPlan plan, MemoryPlanner(program, scheduled, std::move(sizes)).run());
         for (const auto& [symbol, number] : assumed) plan.assumed.insert(symbol);
         return plan;
     });
@@ -284,8 +284,8 @@ Result<std::vector<MemoryPlan>> memoryPlans(Session& session, RunId id, const Pr
         CT_TRY(Session::State::Run * run, session.state().run(id));
         CT_TRY(const auto chosen, chosenProgram(*run, {}, progress));
         std::vector<MemoryPlan> plans;
-        for (const ScheduledTrack& track : scheduledTracks(run->trace)) {
-            CT_TRY(MemoryPlan plan, planOf(*chosen, track));
+        for (const ScheduledGraph& scheduled : scheduledGraphs(run->trace)) {
+            CT_TRY(MemoryPlan plan, planOf(*chosen, scheduled));
             plans.push_back(std::move(plan));
         }
         return plans;

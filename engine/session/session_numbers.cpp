@@ -17,7 +17,7 @@ using Outcome = ReferenceRun;
 
 /// A random op takes the values of the node in the graph before that is the same, or from which it was made.
 Result<Outcome> runGraph(const Module& module, const std::vector<Tensor>& inputs, const Module* before,
-                         const Draws& known, const Progress& progress) {
+                         const Draws& draws, const Progress& progress) {
     std::map<std::string, std::vector<TensorList>> candidates;
     for (const Node& node : module.graph().nodes()) {
         if (before == nullptr || !node.isCall()) continue;
@@ -25,7 +25,7 @@ Result<Outcome> runGraph(const Module& module, const std::vector<Tensor>& inputs
         ids.insert(ids.end(), node.provenance().origin.begin(), node.provenance().origin.end());
         for (const NodeId id : ids) {
             const Node* was = before->graph().find(id);
-            if (const auto drew = was ? known.find(was->name()) : known.end(); drew != known.end())
+            if (const auto drew = was ? draws.find(was->name()) : draws.end(); drew != draws.end())
                 candidates[node.name()].push_back(drew->second);
         }
     }

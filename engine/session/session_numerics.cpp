@@ -23,7 +23,7 @@ Result<CheckedOptions> workerOptions(const CheckedRunOptions& options,
                                      const std::map<NodeId, PluginLibrary>& libraries = {}) {
     CheckedOptions out{options.judge, {{}, libraries}, options.timeoutSeconds, options.memoryBytes};
     if (options.judge.judge == Judge::Plugin) {
-        CT_TRY(const FoundItem judge, findItem("judge", options.judge.plugin));
+        CT_TRY(const PluginItemRef judge, findItem("judge", options.judge.plugin));
         out.plugins.judge = describedItem(judge);
     }
     return out;
@@ -151,7 +151,7 @@ Result<CheckedRun> compiled(const Session::State& state, Session::State::Run& fo
     JudgeOptions judge = options.judge;
     if (ran.tf32) {
         // Own counts in errors of the reference in f32, which rounds 13 bits further down.
-        const bool own = judge.judge == Judge::Own;
+        const bool own = judge.judge == Judge::F64Error;
         judge.tolerance =
             own ? judge.tolerance.value_or(4) * 8192 : std::max(judge.tolerance.value_or(0), kTf32Tolerance);
         run.remarks.push_back(kTf32Note);
@@ -179,9 +179,9 @@ Result<CheckedRun> compiled(const Session::State& state, Session::State::Run& fo
 }
 
 /// One side's tensor of a compared value; kept in memory, since the window asks for several slices of it.
-class HeldValue : public NodeValue {
+class TensorValue : public NodeValue {
   public:
-    explicit HeldValue(Tensor tensor) : m_tensor(tensor.contiguous()) {}
+    explicit TensorValue(Tensor tensor) : m_tensor(tensor.contiguous()) {}
     const std::vector<int64_t>& sizes() const override { return m_tensor.sizes(); }
     std::string type() const override {
         return TensorType::contiguous(m_tensor.dtype(), toSymDims(m_tensor.sizes())).text();
@@ -198,7 +198,7 @@ double louder(double a, double b) {
     return std::abs(b) > std::abs(a) ? b : a;
 }
 
-ValueSlice HeldValue::slice(const std::vector<int64_t>& leading, int64_t maxRows, int64_t maxColumns) const {
+ValueSlice TensorValue::slice(const std::vector<int64_t>& leading, int64_t maxRows, int64_t maxColumns) const {
     ValueSlice out;
     const Dims& sizes = m_tensor.sizes();
     if (m_tensor.numel() == 0) return out;
@@ -357,7 +357,7 @@ Result<std::shared_ptr<const NodeValue>> valueAt(Session& session, const Place& 
                 return unsupported("the two values have different shapes", {}, {});
             value = differenceOf(value, expected);
         }
-        return std::shared_ptr<const NodeValue>(std::make_shared<HeldValue>(value));
+        return std::shared_ptr<const NodeValue>(std::make_shared<TensorValue>(value));
     });
 }
 

@@ -66,8 +66,8 @@ Result<Chooser> chooserOf(Session::State& state, RunId id) {
     CT_TRY(const Step* step, splitStep(chooser.run->trace));
     chooser.turn = std::unique_lock(chooser.run->choosing);
     if (!chooser.run->partitioner) {
-        PassContext context(chooser.run->trace.request, &chooser.run->trace.services);
-        context.answerFrom(step->answers);
+        PassContext context(chooser.run->trace.request, &chooser.run->trace.hooks);
+        context.replay(step->measurements);
         CT_TRY(chooser.run->partitioner,
                Partitioner::make(*step->before, withSizeHints(std::move(context), *step->before)));
     }
@@ -114,13 +114,13 @@ PartitionChoice describe(const JointFacts& facts, const PartitionAtBudget& choic
 
 /// `known`: the partition at this budget, if it was chosen before.
 Result<PartitionChoice> choiceAt(Partitioner& partitioner, double budget,
-                                 std::shared_ptr<const PartitionAtBudget> known = nullptr) {
+                                 std::shared_ptr<const PartitionAtBudget> partitionAtBudget = nullptr) {
     const auto start = std::chrono::steady_clock::now();
-    if (!known) {
+    if (!partitionAtBudget) {
         CT_TRY(PartitionAtBudget made, partitionWith(partitioner, budget));
-        known = std::make_shared<const PartitionAtBudget>(std::move(made));
+        partitionAtBudget = std::make_shared<const PartitionAtBudget>(std::move(made));
     }
-    PartitionChoice out = describe(partitioner.facts(), *known);
+    PartitionChoice out = describe(partitioner.facts(), *partitionAtBudget);
     if (budget == 0) {
         CT_TRY(out.recomputedRuntime, partitioner.allRecomputed());
     }
@@ -141,7 +141,7 @@ Result<PartitionChoice> named(Result<PartitionChoice> choice, const CompileTrace
             names.emplace(nodeKey(0, placeholders[i]->id()), &spec.target);
     }
     for (SavedTensor& saved : choice->saved)
-        if (const auto known = names.find(saved.node); known != names.end()) saved.tensor = *known->second;
+        if (const auto found = names.find(saved.node); found != names.end()) saved.tensor = *found->second;
     return choice;
 }
 
@@ -199,7 +199,7 @@ Result<std::vector<BudgetPoint>> Session::budgetCurve(RunId id, const Progress& 
     });
 }
 
-Result<RunId> Session::deriveWithBudget(RunId id, double budget, const CompileServices& services,
+Result<RunId> Session::deriveWithBudget(RunId id, double budget, const CompileHooks& hooks,
                                         const std::function<void(const StepInfo&)>& ended, const Progress& progress) {
     return guarded([&]() -> Result<RunId> {
         CT_TRY(const State::Run* run, std::as_const(*m_state).run(id));
@@ -207,7 +207,7 @@ Result<RunId> Session::deriveWithBudget(RunId id, double budget, const CompileSe
         CompileRequest request = run->trace.request;
         request.memoryBudget = budget;
         CT_TRY_VOID(checkRequest(request));
-        CompileServices lent = services;
+        CompileHooks lent = hooks;
         CT_TRY_VOID(lendPlugins(request, lent));
         return m_state->finish(deriveRun(run->trace, split->info.index, request, lent, ended, progress));
     });
@@ -247,15 +247,15 @@ Result<std::string> Session::explainPartition(RunId id, NodeKey node, const Prog
     });
 }
 
-Result<std::vector<HeldBytes>> Session::heldBytes(RunId id, const Progress&) {
-    return guarded([&]() -> Result<std::vector<HeldBytes>> {
+Result<std::vector<SavedBytes>> Session::heldBytes(RunId id, const Progress&) {
+    return guarded([&]() -> Result<std::vector<SavedBytes>> {
         CT_TRY(const Chooser chooser, chooserOf(*m_state, id));
         CT_TRY(const auto choice, chooser.own());
         const JointFacts& facts = chooser.facts();
         std::map<NodeId, int64_t> held;  // activations; inputs are there anyway
         for (const int value : choice->split.saved.values)
             if (!facts[value].forwardInput) held.emplace(facts[value].node->id(), facts[value].bytes);
-        std::vector<HeldBytes> out;
+        std::vector<SavedBytes> out;
         int64_t bytes = 0;
         for (const Node& node : choice->split.forward->graph().nodes()) {
             const auto saved = held.find(node.id());

@@ -25,7 +25,7 @@ struct Session::State {
     struct Run {
         CompileTrace trace;
         std::mutex turn;                                     // held while building or running; guards the members below
-        std::map<std::string, CpuProgram> cpu;               // by track, "" for the run's last; built on first use
+        std::map<std::string, CpuProgram> cpu;               // by graph, "" for the run's last; built on first use
         std::shared_ptr<const ChosenProgram> built;          // what they were built from
         std::vector<double> kernelMicroseconds;              // of the last compiled run, in the order of its kernels
         std::map<size_t, std::string> refusedKernels;        // the same run's CpuRun::refused

@@ -13,12 +13,12 @@ bool isSame(const Tensor& a, const Tensor& b) {
 }  // namespace
 
 std::vector<std::string> tiedNames(const Module& opened, const std::string& name) {
-    const auto own = opened.tensors.find(name);
-    if (own == opened.tensors.end()) return {name};
+    const auto it = opened.tensors.find(name);
+    if (it == opened.tensors.end()) return {name};
     std::vector<std::string> names;
     const auto add = [&](const std::string& other) {
         const auto found = opened.tensors.find(other);
-        if (found != opened.tensors.end() && isSame(found->second, own->second) &&
+        if (found != opened.tensors.end() && isSame(found->second, it->second) &&
             std::find(names.begin(), names.end(), other) == names.end())
             names.push_back(other);
     };

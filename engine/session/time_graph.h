@@ -1,5 +1,5 @@
 #pragma once
-// Times small graphs for passes that measure before they decide (CompileServices::timeGraph).
+// Times small graphs for passes that measure before they decide (CompileHooks::timeGraph).
 #include <optional>
 #include <string>
 

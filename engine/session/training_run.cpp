@@ -222,13 +222,13 @@ class TrainingRun {
         return loss;
     }
 
-    Result<Execution> runHalf(const std::string& track, const Snapshot& given, const Module& module,
+    Result<Execution> runHalf(const std::string& graphName, const Snapshot& given, const Module& module,
                               const std::vector<Tensor>& inputs, const SymbolValues& known) {
         if (m_options.backend == Backend::Reference)
             return runInterpreted(module, inputs, m_options.repeat, m_progress, known);
         RunOptions half = m_options;
         half.budgetSeconds /= 2;
-        return runCompiled(m_run, track, given, inputs, half, m_progress, known);
+        return runCompiled(m_run, graphName, given, inputs, half, m_progress, known);
     }
 
     /// The gradient of a returned input, or of a view of it, goes to it directly, outside of both graphs (A8.5).
@@ -238,17 +238,17 @@ class TrainingRun {
         const std::vector<Argument> results = before.graph->graph().outputs();
         const std::vector<Node*> placeholders = before.graph->graph().placeholders();
         for (const size_t position : userOutputs(forward)) {
-            const OutputMemory* own = before.memoryOf(position);
-            if (own == nullptr || own->input == nullptr || own->alias == OutputAlias::NonAlias) continue;
+            const OutputMemory* memory = before.memoryOf(position);
+            if (memory == nullptr || memory->input == nullptr || memory->alias == OutputAlias::NonAlias) continue;
             const Node& result = *results[position - before.leading].node();
             // An input's new value has a tangent of its own (tangentOf).
             if (!before.flow[index(result.id())] || isFinalCopy(result) || !loss.gradients[position].defined())
                 continue;
-            const auto found = std::find(placeholders.begin(), placeholders.end(), own->input);
+            const auto found = std::find(placeholders.begin(), placeholders.end(), memory->input);
             const size_t primal = static_cast<size_t>(found - placeholders.begin());
             if (primal >= gradients.size()) continue;
             CT_TRY(const Tensor gradient,
-                   gradientThroughViews(*before.graph, *own, bound[primal], loss.gradients[position], sizes));
+                   gradientThroughViews(*before.graph, *memory, bound[primal], loss.gradients[position], sizes));
             gradients[primal] = sumOf(gradients[primal], gradient);
         }
         return {};
@@ -286,10 +286,10 @@ class TrainingRun {
                 given.push_back(laidOut(outputs[saved[nextSaved++]], *placeholders[i]));
             } else if (m_backward->inputs[i].kind == InputSpec::Kind::Tangent) {
                 const size_t output = tangents[nextTangent++];
-                const auto own = m_tangents.find(placeholders[i]->name());
-                given.push_back(
-                    laidOut(own != m_tangents.end() ? own->second : tangentOf(forward, outputs[output], output, loss),
-                            *placeholders[i]));
+                const auto found = m_tangents.find(placeholders[i]->name());
+                given.push_back(laidOut(
+                    found != m_tangents.end() ? found->second : tangentOf(forward, outputs[output], output, loss),
+                    *placeholders[i]));
             }
         }
         return bindInputs(*m_backward, given);

@@ -19,8 +19,8 @@ Result<void> checkResults(const CompileTrace& trace) {
     const DifferentiatedGraph before = differentiatedGraph(trace);
     const std::vector<Argument> results = before.graph->graph().outputs();
     for (const size_t position : userOutputs(*forward)) {
-        const OutputMemory* own = before.memoryOf(position);
-        if (own == nullptr || own->input == nullptr || own->alias == OutputAlias::NonAlias) continue;
+        const OutputMemory* memory = before.memoryOf(position);
+        if (memory == nullptr || memory->input == nullptr || memory->alias == OutputAlias::NonAlias) continue;
         const Node& result = *results[position - before.leading].node();
         if (!before.flow[index(result.id())]) continue;
         return unsupported("the result '" + outputName(*forward, position) +
@@ -103,7 +103,7 @@ Result<TrainingStep> trainingStep(const Session::State& state, const CompileTrac
     CompileRequest request = trace.request;
     request.mode = Mode::Inference;
     request.gradients.clear();
-    CT_TRY(const CompileTrace scheduled, runPipeline(whole, request, trace.services, progress));
+    CT_TRY(const CompileTrace scheduled, runPipeline(whole, request, trace.hooks, progress));
     CT_TRY_VOID(checkLowered(scheduled));
     step.graph = scheduled.result();
     return step;

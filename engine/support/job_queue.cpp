@@ -105,10 +105,10 @@ QueueRegistry& queueRegistry() {
 
 JobQueue::JobQueue() : m_state(std::make_shared<State>()) {
     m_state->begin(m_state);
-    QueueRegistry& known = queueRegistry();
-    const std::lock_guard lock(known.mutex);
-    std::erase_if(known.states, [](const auto& state) { return state.expired(); });
-    known.states.push_back(m_state);
+    QueueRegistry& registry = queueRegistry();
+    const std::lock_guard lock(registry.mutex);
+    std::erase_if(registry.states, [](const auto& state) { return state.expired(); });
+    registry.states.push_back(m_state);
 }
 
 JobQueue::~JobQueue() {
@@ -166,9 +166,9 @@ bool endAllJobs(std::chrono::milliseconds patience) {
     constexpr std::chrono::milliseconds kBreath{2};
     std::vector<std::shared_ptr<JobQueue::State>> states;
     {
-        QueueRegistry& known = queueRegistry();
-        const std::lock_guard lock(known.mutex);
-        for (const auto& state : known.states)
+        QueueRegistry& registry = queueRegistry();
+        const std::lock_guard lock(registry.mutex);
+        for (const auto& state : registry.states)
             if (auto there = std::static_pointer_cast<JobQueue::State>(state.lock()))
                 states.push_back(std::move(there));
     }

@@ -70,10 +70,11 @@ std::optional<int64_t> leftByGroups() {
     return least;
 }
 
-std::optional<int64_t> leftOfAddressSpace(Whose whose) {
+std::optional<int64_t> leftOfAddressSpace(ForProcess process) {
     rlimit limit{};
     if (::getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return std::nullopt;
-    const int64_t used = whose == Whose::Own ? numberIn("/proc/self/statm").value_or(0) * ::sysconf(_SC_PAGESIZE) : 0;
+    const int64_t used =
+        process == ForProcess::This ? numberIn("/proc/self/statm").value_or(0) * ::sysconf(_SC_PAGESIZE) : 0;
     return static_cast<int64_t>(std::min<rlim_t>(limit.rlim_cur, INT64_MAX)) - used;
 }
 
@@ -82,14 +83,14 @@ std::string shown(double bytes) { return bytesText(static_cast<int64_t>(std::min
 
 }  // namespace
 
-std::optional<AvailableMemory> availableMemory(Whose whose) {
+std::optional<AvailableMemory> availableMemory(ForProcess process) {
     std::optional<AvailableMemory> least;
     const auto consider = [&](std::optional<int64_t> bytes, const char* by) {
         if (bytes && (!least || *bytes < least->bytes)) least = {std::max<int64_t>(*bytes, 0), by};
     };
     if (const auto free = numberIn("/proc/meminfo", "MemAvailable:")) consider(*free * 1024, "this machine");
     consider(leftByGroups(), "the memory limit of the container");
-    consider(leftOfAddressSpace(whose), "the limit on address space (ulimit -v)");
+    consider(leftOfAddressSpace(process), "the limit on address space (ulimit -v)");
     return least;
 }
 
@@ -175,16 +176,16 @@ void returnFreeMemory() {
     ::malloc_trim(0);
 }
 
-Result<void> checkMemory(const std::string& doing, const std::vector<MemoryWish>& wishes, Whose whose) {
+Result<void> checkMemory(const std::string& doing, const std::vector<MemoryRequest>& wishes, ForProcess process) {
     constexpr double kNoQuestion = 64e6;  // below this nothing is checked: any machine has it, and asking costs time
     double sum = 0;
     std::string parts;
-    for (const MemoryWish& wish : wishes) {
+    for (const MemoryRequest& wish : wishes) {
         sum += wish.bytes;
         if (wish.bytes > 0) parts += (parts.empty() ? "" : ", ") + wish.what + " " + shown(wish.bytes);
     }
     if (sum < kNoQuestion) return {};
-    const auto available = availableMemory(whose);
+    const auto available = availableMemory(process);
     if (!available || sum <= static_cast<double>(available->bytes)) return {};
     return Error{ErrorCode::Limit,
                  doing + " needs about " + shown(sum) + " of memory (" + parts + "), and " + available->limitedBy +

@@ -16,8 +16,8 @@ struct AvailableMemory {
 };
 /// What this process, or one that it starts, may still get before the system refuses or swaps: the least of the
 /// machine's free memory, the limits of its control groups and RLIMIT_AS. Nothing where the system does not say.
-enum class Whose : uint8_t { Own, NewChild };
-std::optional<AvailableMemory> availableMemory(Whose whose = Whose::Own);
+enum class ForProcess : uint8_t { This, NewChild };
+std::optional<AvailableMemory> availableMemory(ForProcess process = ForProcess::This);
 
 /// The most memory that this process has held, in bytes; 0 where the system does not say.
 int64_t peakMemory();
@@ -45,12 +45,13 @@ void keepHeapSmall();
 void returnFreeMemory();
 
 /// One thing that memory is wanted for: "the inputs".
-struct MemoryWish {
+struct MemoryRequest {
     std::string what;
     double bytes = 0;
 };
 /// An error, with all figures and what to do, if together they are more than is available. `doing` begins the sentence:
 /// "the run".
-Result<void> checkMemory(const std::string& doing, const std::vector<MemoryWish>& wishes, Whose whose = Whose::Own);
+Result<void> checkMemory(const std::string& doing, const std::vector<MemoryRequest>& wishes,
+                         ForProcess process = ForProcess::This);
 
 }  // namespace cutaway

@@ -29,7 +29,7 @@ std::string takeLast(std::string& text) {
 
 bool fits(const StepKey& key, const StepInfo& step) {
     return key.pass == step.name && (key.stage.empty() || key.stage == step.stage) &&
-           (key.track.empty() || key.track == step.track) &&
+           (key.graphName.empty() || key.graphName == step.graphName) &&
            key.occurrence.value_or(step.occurrence) == step.occurrence;
 }
 
@@ -48,11 +48,11 @@ Error noStep(const std::vector<StepInfo>& steps, const std::string& text, const 
 
 }  // namespace
 
-std::string StepInfo::key() const { return StepKey{track, stage, name, occurrence, {}}.text(); }
+std::string StepInfo::key() const { return StepKey{graphName, stage, name, occurrence, {}}.text(); }
 
 std::string StepKey::text() const {
     std::string out;
-    if (!track.empty()) out += track + "/";
+    if (!graphName.empty()) out += graphName + "/";
     if (!stage.empty()) out += stage + "/";
     out += pass;
     if (occurrence) out += "#" + std::to_string(*occurrence);
@@ -68,17 +68,18 @@ Result<StepKey> parseStepKey(const std::string& text) {
     const auto slashes = std::count(rest.begin(), rest.end(), '/');
     key.pass = takeLast(rest);
     if (slashes > 0) key.stage = takeLast(rest);
-    if (slashes > 1) key.track = takeLast(rest);
-    const bool whole = !key.pass.empty() && (slashes < 1 || !key.stage.empty()) && (slashes < 2 || !key.track.empty());
+    if (slashes > 1) key.graphName = takeLast(rest);
+    const bool whole =
+        !key.pass.empty() && (slashes < 1 || !key.stage.empty()) && (slashes < 2 || !key.graphName.empty());
     if (!whole || slashes > 2 || key.occurrence == 0)
         return invalidInput("'" + visibleText(text) +
                             "' is not a step: write TRACK/STAGE/PASS#K:REWRITES, or the end of it");
     return key;
 }
 
-Result<FoundStep> findStep(const std::vector<StepInfo>& steps, const std::string& text) {
+Result<StepPosition> findStep(const std::vector<StepInfo>& steps, const std::string& text) {
     std::string rest = text;
-    FoundStep out;
+    StepPosition out;
     int number = 0;
     const std::optional<int> ofNumber = takeNumber(rest, ':');
     const auto [end, status] = std::from_chars(rest.data(), rest.data() + rest.size(), number);
@@ -92,7 +93,7 @@ Result<FoundStep> findStep(const std::vector<StepInfo>& steps, const std::string
             if (fits(key, step)) found.push_back(&step);
         if (found.empty()) return noStep(steps, text, key.pass);
         const bool told = std::all_of(found.begin(), found.end(), [&](const StepInfo* step) {
-            return step->track == found[0]->track && step->stage == found[0]->stage;
+            return step->graphName == found[0]->graphName && step->stage == found[0]->stage;
         });
         if (!told) {
             Error error = invalidInput("several steps are named '" + visibleText(text) + "'");

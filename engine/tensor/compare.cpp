@@ -219,9 +219,9 @@ Comparison compare(const Tensor& actual, const Tensor& expected, Tolerance toler
     };
     std::vector<Comparing> parts(partsOf(a.numel()), Comparing(tolerance));
     inParts(a.numel(), [&](int64_t begin, int64_t end, int64_t part) {
-        Comparing& own = parts[static_cast<size_t>(part)];
+        Comparing& comparing = parts[static_cast<size_t>(part)];
         if (isIntegral(a.dtype(), true) && isIntegral(b.dtype(), true)) {
-            for (int64_t i = begin; i < end; ++i) own.integer(toInt(a.item(i)), toInt(b.item(i)), i);
+            for (int64_t i = begin; i < end; ++i) comparing.integer(toInt(a.item(i)), toInt(b.item(i)), i);
             return;
         }
         std::array<std::complex<double>, kBlockElements> complex;
@@ -231,14 +231,14 @@ Comparison compare(const Tensor& actual, const Tensor& expected, Tolerance toler
                 loadElements(b.dtype(), at(b, i), 1, n, complex.data());
                 for (int64_t k = 0; k < n; ++k) {
                     const auto got = left[k], want = complex[static_cast<size_t>(k)];
-                    own.value(got.real(), want.real(), i + k);
-                    own.value(got.imag(), want.imag(), i + k);
+                    comparing.value(got.real(), want.real(), i + k);
+                    comparing.value(got.imag(), want.imag(), i + k);
                 }
             });
         else
             forEachBlock<double>(a, begin, end, [&](int64_t i, int64_t n, const double* left) {
                 loadElements(b.dtype(), at(b, i), 1, n, real.data());
-                own.block(left, real.data(), n, i);
+                comparing.block(left, real.data(), n, i);
             });
     });
     Comparing all(tolerance);

@@ -1,5 +1,6 @@
 #pragma once
-// Stand-ins for tensors whose data a file does not hold: the same values for the same name and seed, on every machine.
+// Synthetic weights for tensors whose data a file does not hold: the same values for the same name and seed, on every
+// machine.
 #include <algorithm>
 #include <array>
 #include <span>

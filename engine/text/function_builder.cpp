@@ -103,9 +103,9 @@ void FunctionBuilder::placeholder(std::string_view raw, int stars, SyntaxId anno
     // In our own form omitted strides are row-major by definition; PyTorch's text may just not show them (TXT-6).
     if (TensorType* type = written.type.tensor()) type->assumed = m_function.classForm && !written.hasStrides;
     if (TensorType* type = written.type.tensor(); type && type->assumed)
-        if (const auto known = m_state.strides.find(target);
-            known != m_state.strides.end() && known->second.size() == type->sizes.size()) {
-            type->strides = known->second;
+        if (const auto found = m_state.strides.find(target);
+            found != m_state.strides.end() && found->second.size() == type->sizes.size()) {
+            type->strides = found->second;
             m_state.remark(
                 begin, "'" + target +
                            "' is taken to lie in memory as a view that reads it needs: its strides are not written");

@@ -1,6 +1,6 @@
 #include "engine/ir/data_dependent.h"
-#include "engine/ir/found_sizes.h"
 #include "engine/ir/infer.h"
+#include "engine/ir/unbacked_sizes.h"
 #include "engine/ops/found_types.h"
 #include "engine/ops/torch/torch_calls.h"
 #include "engine/text/function_builder.h"
@@ -12,9 +12,9 @@ namespace cutaway::fxtext {
 Annotation FunctionBuilder::annotationOf(SyntaxId id, std::string_view name) {
     Annotation none;
     const bool main = &m_function == m_state.tree.root.get();  // graphs inside have names of their own
-    const auto known = m_state.options.types.find(std::string(name));
-    if (main && known != m_state.options.types.end()) {
-        none.type = known->second;
+    const auto found = m_state.options.types.find(std::string(name));
+    if (main && found != m_state.options.types.end()) {
+        none.type = found->second;
         none.hasStrides = none.hasDevice = true;
     }
     if (id == kNoSyntax) return none;

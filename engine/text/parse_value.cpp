@@ -388,9 +388,9 @@ Argument ValueReader::attribute(const std::string& path, const SyntaxNode& at) {
     }
     if (const auto subgraph = m_scope.findSubgraph(path); !subgraph.empty())
         return Argument(SubgraphRef{std::string(subgraph)});
-    const auto known = m_state.options.types.find(path);
+    const auto found = m_state.options.types.find(path);
     return Argument(
-        &m_scope.graph().getAttr(path, known == m_state.options.types.end() ? ValueType(OpaqueType{}) : known->second));
+        &m_scope.graph().getAttr(path, found == m_state.options.types.end() ? ValueType(OpaqueType{}) : found->second));
 }
 
 }  // namespace cutaway::fxtext

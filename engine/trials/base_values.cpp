@@ -51,28 +51,29 @@ Result<std::vector<Tensor>> BaseValues::all() {
     CT_TRY_VOID(fetch());
     std::vector<Tensor> tensors = m_user;
     for (const auto& [name, tensor] : m_base->tensors) tensors.push_back(tensor);
-    for (const auto& [name, tensor] : standIns()) tensors.push_back(tensor);
+    for (const auto& [name, tensor] : syntheticWeights()) tensors.push_back(tensor);
     return tensors;
 }
 
-const NamedValues& BaseValues::standIns() {
+const NamedValues& BaseValues::syntheticWeights() {
     constexpr size_t kLarge = size_t{1} << 20;
-    if (m_standIns) return *m_standIns;
-    m_standIns.emplace();
+    if (m_syntheticWeights) return *m_syntheticWeights;
+    m_syntheticWeights.emplace();
     const std::vector<Node*> inputs = m_base->graph().placeholders();
     for (size_t i = 0; i < inputs.size(); ++i) {
         const InputSpec& spec = m_base->inputs[i];
         const TensorType* type = inputs[i]->type().tensor();
         if (spec.isGiven() || !type || !allInts(type->sizes) || m_base->tensors.contains(spec.target)) continue;
         if (static_cast<size_t>(numel(toInts(type->sizes)) * byteSize(type->dtype)) < kLarge) continue;
-        if (auto made = constantNamed(*m_base, spec.target, *inputs[i])) m_standIns->emplace(spec.target, *made);
+        if (auto made = constantNamed(*m_base, spec.target, *inputs[i]))
+            m_syntheticWeights->emplace(spec.target, *made);
     }
-    return *m_standIns;
+    return *m_syntheticWeights;
 }
 
-Tensor BaseValues::standIn(const std::string& name, const TensorType& type) {
-    const auto found = standIns().find(name);
-    if (found == standIns().end() || !allInts(type.sizes) || !allInts(type.strides)) return {};
+Tensor BaseValues::syntheticWeight(const std::string& name, const TensorType& type) {
+    const auto found = syntheticWeights().find(name);
+    if (found == syntheticWeights().end() || !allInts(type.sizes) || !allInts(type.strides)) return {};
     const Tensor& made = found->second;
     const bool same =
         made.dtype() == type.dtype && made.sizes() == toInts(type.sizes) && made.strides() == toInts(type.strides);

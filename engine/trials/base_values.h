@@ -17,7 +17,7 @@ class BaseValues {
     Tensor of(const Node& input);
     /// What every run would make up for a large parameter or buffer without data, made once; undefined where there is
     /// none of this name and type.
-    Tensor standIn(const std::string& name, const TensorType& type);
+    Tensor syntheticWeight(const std::string& name, const TensorType& type);
     /// The given inputs, the module's own tensors and what stands in for others. Errors: the inputs cannot be read.
     Result<std::vector<Tensor>> all();
     const std::vector<std::string>& remarks() const { return m_remarks; }
@@ -26,14 +26,14 @@ class BaseValues {
     Result<void> fetch();
 
   private:
-    const NamedValues& standIns();
+    const NamedValues& syntheticWeights();
 
     Snapshot m_base;
     std::function<Result<std::vector<Tensor>>()> m_fetch;
     std::vector<Tensor> m_user;
     bool m_fetched = false;
     NamedValues m_known;
-    std::optional<NamedValues> m_standIns;  // by the names of what they stand for
+    std::optional<NamedValues> m_syntheticWeights;  // by the names of what they stand for
     std::vector<std::string> m_remarks;
 };
 

@@ -27,7 +27,7 @@ class FuelSearch {
           m_options(options),
           m_watch(watch),
           m_progress(progress),
-          m_check{TrialCheck::Looks::Compiles, options.backend, options.tolerance} {}
+          m_check{TrialCheck::Level::Compiles, options.backend, options.tolerance} {}
 
     Result<BisectReport> run() {
         CT_TRY_VOID(checkBackend(m_options.backend, m_request.target));
@@ -57,14 +57,14 @@ class FuelSearch {
   private:
     /// Tries the whole request. What compiles may fail when it runs.
     Result<bool> begin() {
-        std::vector<TrialCheck::Looks> looks = {TrialCheck::Looks::Compiles, TrialCheck::Looks::Runs};
-        if (m_options.check == BisectCheck::Numbers) looks = {TrialCheck::Looks::Numbers};
-        if (m_options.check == BisectCheck::Nan) looks = {TrialCheck::Looks::NewNonFinite};
-        for (const TrialCheck::Looks look : looks) {
-            m_check.looks = look;
+        std::vector<TrialCheck::Level> levels = {TrialCheck::Level::Compiles, TrialCheck::Level::Runs};
+        if (m_options.check == BisectCheck::Numbers) levels = {TrialCheck::Level::Numbers};
+        if (m_options.check == BisectCheck::Nan) levels = {TrialCheck::Level::NewNonFinite};
+        for (const TrialCheck::Level level : levels) {
+            m_check.level = level;
             CT_TRY(const TrialOutcome whole, attempt({}));
             m_report.searched = static_cast<int>(whole.rewrites);
-            if (!whole.failure && look != looks.back()) continue;
+            if (!whole.failure && level != levels.back()) continue;
             note(m_report.searched, whole, whole.failure.has_value());
             if (!whole.failure) return false;
             m_wanted = *whole.failure;
@@ -118,7 +118,7 @@ class FuelSearch {
             job.passFuel = PassFuel{m_required, fuel.value_or(std::numeric_limits<int64_t>::max())};
         } else if (fuel) job.request.fuel = fuel;
         job.check = m_check;
-        if (m_check.looks != TrialCheck::Looks::Compiles) {
+        if (m_check.level != TrialCheck::Level::Compiles) {
             CT_TRY(RunInputs chosen,
                    chooseInputs(*m_state.input, m_state.sampleInputs, m_options.inputsFile, m_state.noSamples));
             job.inputs = std::move(chosen.user);
@@ -142,7 +142,7 @@ class FuelSearch {
 
     void note(int rewrites, const TrialOutcome& outcome, bool bad) {
         std::string rest;
-        const bool runs = m_check.looks != TrialCheck::Looks::Compiles;
+        const bool runs = m_check.level != TrialCheck::Level::Compiles;
         if (runs && m_check.backend != Backend::Reference)
             rest = "--backend " + std::string(backendName(m_check.backend));
         if (runs && !m_options.inputsFile.empty())
@@ -187,16 +187,16 @@ class FuelSearch {
         request.fuel = m_required.empty() ? m_report.good : 0;
         std::optional<PassFuelScope> limit;
         if (!m_required.empty()) limit.emplace(PassFuel{m_required, m_report.good});
-        CompileServices services{.cacheFile = "off"};
-        CT_TRY_VOID(lendPlugins(request, services));
+        CompileHooks hooks{.cacheFile = "off"};
+        CT_TRY_VOID(lendPlugins(request, hooks));
         CT_TRY(const CompileTrace trace,
-               runPipelineWatched(m_state.input, request, services, {}, {m_progress.cancel, {}}));
+               runPipelineWatched(m_state.input, request, hooks, {}, {m_progress.cancel, {}}));
         for (const Step& step : trace.steps) {
             if (!isSearched(step)) continue;
             const bool culprit = isCulprit(step);
             const int begin = m_report.sections.empty() ? 0 : m_report.sections.back().end;
             if (step.info.rewrites > 0 || culprit)
-                m_report.sections.push_back({step.info.index, step.info.track, step.info.stage,
+                m_report.sections.push_back({step.info.index, step.info.graphName, step.info.stage,
                                              step.info.name + "#" + std::to_string(step.info.occurrence),
                                              begin + step.info.rewrites + culprit});
             if (!culprit) continue;

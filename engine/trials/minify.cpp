@@ -134,12 +134,12 @@ class Search {
         base->origin.stage = stageFrom(*graph, step.info.stage);
         m_where = " at " + step.info.key();
         // A half is compiled as any graph without gradients.
-        if (step.info.track == "main" || step.info.track == "joint") return std::shared_ptr<const Module>(base);
+        if (step.info.graphName == "main" || step.info.graphName == "joint") return std::shared_ptr<const Module>(base);
         m_options.request.mode = Mode::Inference;
         m_options.request.gradients.clear();
         m_options.request.memoryBudget = CompileRequest().memoryBudget;
         m_options.request.solver = CompileRequest().solver;
-        m_isBackward = step.info.track == "backward";
+        m_isBackward = step.info.graphName == "backward";
         return std::shared_ptr<const Module>(base);
     }
 

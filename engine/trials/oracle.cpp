@@ -29,14 +29,14 @@ std::shared_ptr<const TensorTable> tableOf(BaseValues& values) {
 /// Found by comparing what graphs compute.
 bool isComputed(FailureKind kind) { return kind == FailureKind::Numbers || kind == FailureKind::NonFinite; }
 
-TrialCheck::Looks looksOf(MinifyCheck check) {
+TrialCheck::Level levelOf(MinifyCheck check) {
     switch (check) {
-        case MinifyCheck::Numbers: return TrialCheck::Looks::Numbers;
-        case MinifyCheck::Nan: return TrialCheck::Looks::NonFinite;
+        case MinifyCheck::Numbers: return TrialCheck::Level::Numbers;
+        case MinifyCheck::Nan: return TrialCheck::Level::NonFinite;
         case MinifyCheck::Crash:
         case MinifyCheck::Command: break;
     }
-    return TrialCheck::Looks::Compiles;
+    return TrialCheck::Level::Compiles;
 }
 
 /// The calls near which a trial went wrong; of a process that died, the node of its last rewrite, if the graph has it.
@@ -56,7 +56,7 @@ Oracle::Oracle(const MinifyOptions& options, Journal journal, BaseValues values,
       m_values(std::move(values)),
       m_listener(std::move(listener)),
       m_progress(progress),
-      m_check{looksOf(options.check), options.backend, options.tolerance},
+      m_check{levelOf(options.check), options.backend, options.tolerance},
       m_pool(options.jobs > 0 ? options.jobs : static_cast<int>(std::max(1u, std::thread::hardware_concurrency())),
              testersOf(options, tableOf(m_values))) {
     if (options.check == MinifyCheck::Numbers) m_check.judge = judgeOf(options.command).value_or("");
@@ -76,13 +76,13 @@ Result<TrialJob> Oracle::jobOf(const Candidate& candidate, bool withValues) {
         if (!spec.isGiven()) {
             const TensorType* type = inputs[i]->type().tensor();
             if (type == nullptr || candidate.module->tensors.contains(spec.target)) continue;
-            if (Tensor made = m_values.standIn(spec.target, *type); made.defined())
-                job.standIns.emplace_back(spec.target, std::move(made));
+            if (Tensor made = m_values.syntheticWeight(spec.target, *type); made.defined())
+                job.syntheticWeights.emplace_back(spec.target, std::move(made));
             continue;
         }
-        const auto own = candidate.values ? candidate.values->find(inputs[i]->name()) : NamedValues::const_iterator();
-        const bool has = candidate.values && own != candidate.values->end();
-        job.inputs.push_back(has ? own->second : m_values.of(*inputs[i]));
+        const auto found = candidate.values ? candidate.values->find(inputs[i]->name()) : NamedValues::const_iterator();
+        const bool has = candidate.values && found != candidate.values->end();
+        job.inputs.push_back(has ? found->second : m_values.of(*inputs[i]));
     }
     for (const auto& [name, tensor] : candidate.module->tensors) job.constants.emplace_back(name, tensor);
     return job;
@@ -91,13 +91,13 @@ Result<TrialJob> Oracle::jobOf(const Candidate& candidate, bool withValues) {
 std::string Oracle::keyOf(const TrialJob& job) const {
     Hasher hash;
     hash.add(std::string_view(job.graph)).add(std::string_view(job.request.text()));
-    hash.add(static_cast<int>(job.check.looks)).add(static_cast<int>(job.check.backend));
+    hash.add(static_cast<int>(job.check.level)).add(static_cast<int>(job.check.backend));
     hash.add(static_cast<int>(job.check.namesPass)).add(std::string_view(job.check.pass));
     return hash.finish().hex();
 }
 
 bool Oracle::usesValues() const {
-    return m_check.looks != TrialCheck::Looks::Compiles || m_options.check == MinifyCheck::Command;
+    return m_check.level != TrialCheck::Level::Compiles || m_options.check == MinifyCheck::Command;
 }
 
 bool Oracle::isWanted(const TrialOutcome& outcome) const {
@@ -133,13 +133,13 @@ Result<void> Oracle::begin(const Candidate& start, const std::optional<FailureSi
     if (wanted && isComputed(wanted->kind)) nameAs(wanted->pass);
     m_check.derivatives = !wanted;
     // Not with repeats: a failure that is not deterministic would be found in another pass each time.
-    const bool computed = m_check.looks != TrialCheck::Looks::Compiles;
+    const bool computed = m_check.level != TrialCheck::Level::Compiles;
     if (!wanted && computed && m_options.repeats <= 1) m_check.namesPass = true;
     // What does not fail when it is compiled may fail when it runs.
-    std::vector<TrialCheck::Looks> looks = {m_check.looks};
-    if (m_options.check == MinifyCheck::Crash) looks.push_back(TrialCheck::Looks::Runs);
-    for (const TrialCheck::Looks look : looks) {
-        m_check.looks = look;
+    std::vector<TrialCheck::Level> levels = {m_check.level};
+    if (m_options.check == MinifyCheck::Crash) levels.push_back(TrialCheck::Level::Runs);
+    for (const TrialCheck::Level level : levels) {
+        m_check.level = level;
         for (int i = 0; i < std::max(1, m_options.repeats); ++i) {
             CT_TRY(TrialJob job, jobOf(start, usesValues()));
             const std::string key = keyOf(job);
@@ -209,9 +209,9 @@ Result<bool> Oracle::fails(const Candidate& candidate) {
         count(true);
         return before->second;
     }
-    const auto known = m_journal.find(key);
+    const auto found = m_journal.find(key);
     bool failed = false;
-    if (known) failed = *known;
+    if (found) failed = *found;
     else {
         CT_TRY(failed, verdict(key, std::move(job)));
     }
@@ -251,7 +251,7 @@ Result<std::optional<Trials::Hit>> Oracle::firstFailing(size_t count, const Make
             CT_TRY(TrialJob job, jobOf(each.candidate, usesValues()));
             each.key = keyOf(job);
             if (const auto before = m_answered.find(each.key); before != m_answered.end()) each.answer = before->second;
-            else if (const auto known = m_journal.find(each.key)) each.answer = known;
+            else if (const auto found = m_journal.find(each.key)) each.answer = found;
             else {
                 each.cancel = std::make_shared<CancelToken>();
                 each.pending = m_pool.submit(std::move(job), each.cancel);
@@ -303,7 +303,7 @@ Result<void> Oracle::computeValues(const std::vector<std::string>& names) {
 
 std::optional<Tensor> Oracle::valueOf(const Candidate& candidate, const std::string& input) {
     if (candidate.values)
-        if (const auto own = candidate.values->find(input); own != candidate.values->end()) return own->second;
+        if (const auto found = candidate.values->find(input); found != candidate.values->end()) return found->second;
     const Node* node = candidate.module->graph().findByName(input);
     if (!node) return std::nullopt;
     Tensor value = m_values.of(*node);

@@ -30,10 +30,10 @@ constexpr const char *kGraph = "graph.py", *kPython = "repro.py", *kInputs = "in
 constexpr std::string_view kOperation = "minified";
 constexpr std::string_view kConstant = "constant:";  // before the names of parameters and buffers
 
-constexpr std::pair<TrialCheck::Looks, std::string_view> kLooks[] = {{TrialCheck::Looks::Compiles, "compiles"},
-                                                                     {TrialCheck::Looks::Runs, "runs"},
-                                                                     {TrialCheck::Looks::Numbers, "numbers"},
-                                                                     {TrialCheck::Looks::NonFinite, "nan"}};
+constexpr std::pair<TrialCheck::Level, std::string_view> kLevels[] = {{TrialCheck::Level::Compiles, "compiles"},
+                                                                      {TrialCheck::Level::Runs, "runs"},
+                                                                      {TrialCheck::Level::Numbers, "numbers"},
+                                                                      {TrialCheck::Level::NonFinite, "nan"}};
 
 std::string numberText(double value) {
     char text[32];
@@ -41,12 +41,12 @@ std::string numberText(double value) {
 }
 
 std::string factsOf(const ReproFolder& repro) {
-    std::string_view looks;
-    for (const auto& [look, name] : kLooks)
-        if (look == repro.job.check.looks) looks = name;
+    std::string_view levelName;
+    for (const auto& [level, name] : kLevels)
+        if (level == repro.job.check.level) levelName = name;
     return "{\n \"version\": " + std::to_string(kVersion) + ",\n \"operation\": " + jsonString(kOperation) +
            ",\n \"cutaway\": " + jsonString(version()) + ",\n \"request\": " + jsonString(repro.job.request.text()) +
-           ",\n \"check\": " + jsonString(repro.command.empty() ? looks : "command") +
+           ",\n \"check\": " + jsonString(repro.command.empty() ? levelName : "command") +
            ",\n \"backend\": " + jsonString(backendName(repro.job.check.backend)) +
            ",\n \"stage\": " + jsonString(repro.job.stage) +
            ",\n \"tolerance\": " + numberText(repro.job.check.tolerance) +
@@ -65,8 +65,8 @@ std::string pageOf(const ReproFolder& repro, const std::string& name) {
                       (repro.job.request.text().empty() ? "the default options" : repro.job.request.text()) + "`\n";
     // What bisecting can do with it: its inputs are a plain file if nothing but inputs is in it.
     if (repro.command.empty() && repro.job.constants.empty()) {
-        const std::string check = repro.job.check.looks == TrialCheck::Looks::Numbers     ? "numbers"
-                                  : repro.job.check.looks == TrialCheck::Looks::NonFinite ? "nan"
+        const std::string check = repro.job.check.level == TrialCheck::Level::Numbers     ? "numbers"
+                                  : repro.job.check.level == TrialCheck::Level::NonFinite ? "nan"
                                                                                           : "crash";
         out += "\n## To find the rewrite that is to blame\n\n    cutaway-cli bisect " + shellWord(name + "/graph.py") +
                " --check " + check;
@@ -158,8 +158,8 @@ Result<ReproFolder> readRepro(const std::string& folder) {
     CT_TRY(repro.match, root.textAt("match", path));
     CT_TRY(repro.origin, root.textAt("origin", path));
     CT_TRY(const std::string_view check, root.textAt("check", path));
-    for (const auto& [look, name] : kLooks)
-        if (name == check) repro.job.check.looks = look;
+    for (const auto& [level, name] : kLevels)
+        if (name == check) repro.job.check.level = level;
     // Folders of earlier versions do not say it.
     if (const auto stage = root.find("stage")) repro.job.stage = stage->text().value_or(std::string_view());
     if (const auto judge = root.find("judge")) repro.job.check.judge = judge->text().value_or(std::string_view());
@@ -205,13 +205,12 @@ Result<TrialOutcome> tryRepro(const ReproFolder& repro, const Progress& progress
     return outcome;
 }
 
-Result<ReproducerReport> runReproducer(const std::string& given, const CompileServices& services,
-                                       const Progress& progress) {
+Result<ReproducerReport> runReproducer(const std::string& given, const CompileHooks& hooks, const Progress& progress) {
     return guarded([&]() -> Result<ReproducerReport> {
         // The user may name the folder of a minification, whose result is in "best".
         const std::string best = (fs::path(given) / "best").string();
         const std::string folder = !isReproFolder(given) && isReproFolder(best) ? best : given;
-        if (!isReproFolder(folder)) return repeatFailure(folder, services, progress);
+        if (!isReproFolder(folder)) return repeatFailure(folder, hooks, progress);
         CT_TRY(const ReproFolder repro, readRepro(folder));
         CT_TRY(const TrialOutcome outcome, tryRepro(repro, progress));
         ReproducerReport report;

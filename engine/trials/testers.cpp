@@ -21,7 +21,7 @@ class ForkingTester : public Tester {
         : m_table(std::move(table)), m_limits(limits) {}
 
     Result<TrialOutcome> test(const TrialJob& job, const Progress& progress) override {
-        const bool needs = !job.inputs.empty() || !job.constants.empty() || !job.standIns.empty();
+        const bool needs = !job.inputs.empty() || !job.constants.empty() || !job.syntheticWeights.empty();
         if (!m_server || (needs && !m_hasTensors)) CT_TRY_VOID(start(needs));
         auto outcome = m_server->run(job, m_limits, progress);
         // A server that is gone is started again once: a trial may have ended it.

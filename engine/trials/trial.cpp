@@ -26,7 +26,7 @@
 namespace cutaway {
 namespace {
 
-using Looks = TrialCheck::Looks;
+using Level = TrialCheck::Level;
 
 TrialOutcome good(std::string detail) { return {std::nullopt, std::move(detail), 0}; }
 
@@ -75,7 +75,7 @@ class Trial {
     }
 
     TrialOutcome run() {
-        m_services.cacheFile = "off";
+        m_hooks.cacheFile = "off";
         auto compiled = compile();
         if (!compiled) return failed(compiled.error());
         const CompileTrace& trace = (*compiled)->trace;
@@ -84,7 +84,7 @@ class Trial {
             outcome.near = callsChangedBy(trace, static_cast<int>(trace.steps.size()) - 1);
             return outcome;
         }
-        if (m_check.looks == Looks::Compiles) return good("compiles");
+        if (m_check.level == Level::Compiles) return good("compiles");
         auto compared = compare(**compiled);
         return compared ? *compared : failed(compared.error());
     }
@@ -93,11 +93,11 @@ class Trial {
     Result<Session::State::Run*> compile() {
         // Without kernels there is no need of a schedule.
         CompileRequest request = m_request;
-        request.passesOnly |= m_check.looks != Looks::Compiles && m_check.backend == Backend::Reference;
+        request.passesOnly |= m_check.level != Level::Compiles && m_check.backend == Backend::Reference;
         const auto ended = [this](const StepInfo& step) {
             if (step.state == StepState::Changed) m_board.changed(step.name);
         };
-        CT_TRY(const RunId run, m_session.compileWatched(request, m_services, ended, m_progress));
+        CT_TRY(const RunId run, m_session.compileWatched(request, m_hooks, ended, m_progress));
         return m_session.state().run(run);
     }
 
@@ -121,12 +121,12 @@ class Trial {
 
     Result<std::vector<Tensor>> interpreted(const Module& graph, const std::vector<Tensor>& inputs) {
         CT_TRY(const Snapshot ready, readyToRun(graph, inputs));
-        const Module& known = ready ? *ready : graph;
-        CT_TRY(const Snapshot complete, withConstants(known, m_progress));
+        const Module& module = ready ? *ready : graph;
+        CT_TRY(const Snapshot complete, withConstants(module, m_progress));
         InterpretOptions options;
         options.begin = [this](const Node& node) { m_board.at(node.name()); };
         // A pass leaves most of a graph as it was, and a trial runs it before and behind several.
-        return m_values.interpret(complete ? *complete : known, inputs, options);
+        return m_values.interpret(complete ? *complete : module, inputs, options);
     }
 
     /// A graph, and what it computes.
@@ -151,8 +151,8 @@ class Trial {
         CT_TRY(const std::vector<EvaluatedGraph> before, beforePasses(trace));
         CT_TRY(const EvaluatedGraph last, afterPasses(run));
         const EvaluatedGraph &opened = before.front(), &middle = before.back();
-        if (m_check.looks == Looks::NonFinite) return lookForNonFinite(trace, opened, middle, last);
-        if (m_check.looks == Looks::Runs) return good("runs");
+        if (m_check.level == Level::NonFinite) return lookForNonFinite(trace, opened, middle, last);
+        if (m_check.level == Level::Runs) return good("runs");
         // Differentiating adds results; those that both graphs have are compared first.
         if (before.size() > 1) {
             CT_TRY(const Verdict verdict, judged(middle.outputs, opened.outputs));
@@ -168,7 +168,7 @@ class Trial {
     /// finite differences. Trials that look for a failure of another pass skip this.
     Result<std::optional<TrialOutcome>> wrongDerivative(const CompileTrace& trace) {
         const std::string pass = "capture/differentiate";
-        const bool asks = m_check.looks == Looks::Numbers && m_check.backend == Backend::Reference &&
+        const bool asks = m_check.level == Level::Numbers && m_check.backend == Backend::Reference &&
                           (m_check.derivatives || m_check.pass == pass);
         const std::optional<int> step = asks ? jointStep(trace) : std::nullopt;
         if (!step || *step < 0) return std::nullopt;
@@ -189,7 +189,7 @@ class Trial {
     Result<Verdict> judged(std::vector<Tensor> actual, const std::vector<Tensor>& expected) const {
         if (actual.size() > expected.size()) actual.resize(expected.size());
         if (!m_check.judge.empty()) return judgedBy(m_check.judge, actual, expected, m_progress);
-        return m_check.looks == Looks::Numbers ? compareOutputs(actual, expected, m_tolerance)
+        return m_check.level == Level::Numbers ? compareOutputs(actual, expected, m_tolerance)
                                                : findNonFinite(actual, expected);
     }
 
@@ -206,7 +206,7 @@ class Trial {
     }
 
     TrialOutcome wrong(const Verdict& verdict, std::string pass) {
-        const bool finite = m_check.looks != Looks::Numbers;
+        const bool finite = m_check.level != Level::Numbers;
         TrialOutcome outcome =
             bad(finite ? FailureKind::NonFinite : FailureKind::Numbers,
                 finite ? "the passes make it" : (verdict.otherType ? kOtherType : "other numbers"), std::move(pass));
@@ -250,7 +250,7 @@ class Trial {
         const bool changes = first > 0 && first < static_cast<int>(trace.steps.size());
         // Trials that look for a pass behind these need not run the graph as it was opened.
         const auto isIt = [&](const Step& step) { return passOf(step) == m_check.pass; };
-        const bool behind = changes && m_check.looks == Looks::Numbers && !m_check.pass.empty() &&
+        const bool behind = changes && m_check.level == Level::Numbers && !m_check.pass.empty() &&
                             std::none_of(trace.steps.begin(), trace.steps.begin() + first, isIt);
         if (!behind) {
             CT_TRY(EvaluatedGraph opened, ran(trace.input, FaultSide::Before));
@@ -310,7 +310,7 @@ class Trial {
 
     Session m_session;
     CompileRequest m_request;
-    CompileServices m_services;
+    CompileHooks m_hooks;
     TrialCheck m_check;
     StatusPage& m_board;
     Progress m_progress;

@@ -13,14 +13,14 @@ namespace cutaway {
 
 /// What a graph is tried for.
 struct TrialCheck {
-    enum class Looks : uint8_t {
+    enum class Level : uint8_t {
         Compiles,     // passes and scheduling do not fail
         Runs,         // and the result runs
         Numbers,      // and returns what the graph returned before the passes
         NonFinite,    // and nothing that is not finite, where inputs are
         NewNonFinite  // and nothing that is not finite beside what the graph returned before the passes
     };
-    Looks looks = Looks::Compiles;
+    Level level = Level::Compiles;
     Backend backend = Backend::Reference;  // on which the result runs
     double tolerance = 1e-4;
     /// Whether a failure of numbers names the pass behind which they are wrong: every such trial runs some graphs more.

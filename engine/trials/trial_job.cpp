@@ -51,7 +51,7 @@ Message writeJob(const TrialJob& job, const TensorTable& table) {
     out.text(job.graph);
     out.text(job.stage);
     out.text(job.request.text());
-    out.pod(job.check.looks);
+    out.pod(job.check.level);
     out.pod(job.check.backend);
     out.pod(job.check.tolerance);
     out.pod(job.check.namesPass);
@@ -60,8 +60,8 @@ Message writeJob(const TrialJob& job, const TensorTable& table) {
     out.text(job.check.judge);
     out.text(job.passFuel ? job.passFuel->pass : std::string());
     out.pod(job.passFuel ? job.passFuel->rewrites : int64_t{0});
-    out.count(job.constants.size() + job.standIns.size());
-    for (const auto* list : {&job.constants, &job.standIns})
+    out.count(job.constants.size() + job.syntheticWeights.size());
+    for (const auto* list : {&job.constants, &job.syntheticWeights})
         for (const auto& [name, tensor] : *list) {
             out.text(name);
             writeTensor(out, tensor, table, message.tensors);
@@ -78,7 +78,7 @@ Result<TrialJob> readJob(const Message& message, const std::vector<Tensor>& tabl
     job.graph = in.text();
     job.stage = in.text();
     CT_TRY(job.request, parseRequest(in.text()));
-    job.check.looks = in.pod<TrialCheck::Looks>();
+    job.check.level = in.pod<TrialCheck::Level>();
     job.check.backend = in.pod<Backend>();
     job.check.tolerance = in.pod<double>();
     job.check.namesPass = in.pod<bool>();

@@ -15,9 +15,9 @@ struct TrialJob {
     std::string graph;
     std::string stage;  // that comes next for it (ModuleOrigin::stage), which the text does not say
     CompileRequest request;
-    std::vector<std::pair<std::string, Tensor>> constants;  // parameters, buffers, attributes
-    std::vector<std::pair<std::string, Tensor>> standIns;   // for those without data; no part of the result
-    std::vector<Tensor> inputs;                             // of the given inputs, in order; may be undefined
+    std::vector<std::pair<std::string, Tensor>> constants;         // parameters, buffers, attributes
+    std::vector<std::pair<std::string, Tensor>> syntheticWeights;  // for those without data; no part of the result
+    std::vector<Tensor> inputs;                                    // of the given inputs, in order; may be undefined
     TrialCheck check;
     std::optional<PassFuel> passFuel;  // the trial ends behind so many rewrites of that pass
 };

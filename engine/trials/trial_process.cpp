@@ -32,7 +32,7 @@ void warmUp() {
         setFault({});  // they are meant for the trials
         TrialJob job;
         job.graph = "def forward(x: \"f32[2]\"):\n    relu = aten.relu.default(x)\n    return (relu,)\n";
-        job.check.looks = TrialCheck::Looks::Runs;
+        job.check.level = TrialCheck::Level::Runs;
         job.inputs.push_back(Tensor::zeros(DType::F32, {2}));
         StatusPage board;
         runJob(job, board);

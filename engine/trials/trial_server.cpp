@@ -90,7 +90,7 @@ Result<TrialOutcome> TrialServer::outcomeOf(const TrialJob& job, const TrialLimi
     CT_TRY_VOID(writeMessage(m_request, 0, message.text, message.tensors));
     int64_t memory = limits.memoryBytes;
     if (memory == 0)
-        if (const auto available = availableMemory(Whose::NewChild)) memory = available->bytes;
+        if (const auto available = availableMemory(ForProcess::NewChild)) memory = available->bytes;
     CT_TRY_VOID(m_child.write("run " + std::to_string(limits.seconds) + " " + std::to_string(memory) + "\n"));
     Result<std::string> line = Error{};
     bool stopped = false;

@@ -131,7 +131,7 @@ class BreakpointsTest : public QObject {
         const auto found =
             compileToBreakpoint(session, request, {breakpoint("pass=min_cut_rematerialization_partition")});
         QVERIFY(stopped && !stopped->stop && found && found->stop);
-        QCOMPARE(QString::fromStdString((*session.steps(found->run)).back().track), QString("joint"));
+        QCOMPARE(QString::fromStdString((*session.steps(found->run)).back().graphName), QString("joint"));
     }
 
     /// The first rewrite whose graph makes it, not only the pass.

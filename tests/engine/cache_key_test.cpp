@@ -20,14 +20,15 @@ class CacheKeyTest : public QObject {
     }
     void circumstances() {
         QFETCH(QString, differs);
-        const Circumstances before{"0123456789abcdef", "1.2.3", "gcc 12 release", "g++ 12\n-march=native", 2, "A=1"};
-        Circumstances after = before;
+        const CompileEnvironment before{"0123456789abcdef",      "1.2.3", "gcc 12 release",
+                                        "g++ 12\n-march=native", 2,       "A=1"};
+        CompileEnvironment after = before;
         if (differs == "engine") after.engine = "f123456789abcdef";
         if (differs == "build") after.build = "gcc 13 release";
         if (differs == "compiler and processor") after.compiler = "g++ 12\n-march=x86-64-v3";
         if (differs == "number of threads") after.threads = 3;
         if (differs == "environment") after.environment = "A=2";
-        const auto a = circumstanceIngredients(before), b = circumstanceIngredients(after);
+        const auto a = environmentIngredients(before), b = environmentIngredients(after);
         QStringList found;
         for (size_t i = 0; i < a.size(); ++i)
             if (a[i].digest != b[i].digest) found << QString::fromStdString(a[i].name);

@@ -13,9 +13,9 @@
 #include "engine/support/fault_points.h"
 #include "engine/text/parse.h"
 #include "tests/support/bytes.h"
+#include "tests/support/fake_worker.h"
 #include "tests/support/frozen.h"
 #include "tests/support/paths.h"
-#include "tests/support/stand_in_worker.h"
 #include "tests/support/suites.h"
 
 using namespace cutaway;
@@ -151,7 +151,7 @@ class CheckedRunTest : public QObject {
     /// The node that is wrong, not what reads it, and the step that made it so.
     void theFirstWrongValueIsNamed_data() {
         QTest::addColumn<int>("judge");
-        QTest::newRow("own") << static_cast<int>(Judge::Own);
+        QTest::newRow("own") << static_cast<int>(Judge::F64Error);
         QTest::newRow("same") << static_cast<int>(Judge::Same);
         QTest::newRow("strict") << static_cast<int>(Judge::Strict);
     }
@@ -463,7 +463,7 @@ class CheckedRunTest : public QObject {
         QVERIFY(!run && run.error().code == ErrorCode::Cancelled);
         CheckedRunOptions options;
         options.timeoutSeconds = 0.1;
-        const cutaway::testing::StandInWorker neverBegins("exec sleep 600");
+        const cutaway::testing::FakeWorker neverBegins("exec sleep 600");
         const auto late = checkedRun(session, last(session), options);
         QVERIFY2(!late && late.error().code == ErrorCode::Limit, late ? "it ended" : late.error().text().c_str());
     }

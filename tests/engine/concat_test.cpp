@@ -69,7 +69,7 @@ class ConcatTest : public QObject {
             total += n;
         }
         std::vector<const Tensor*> pointers;
-        for (const Tensor& own : parts) pointers.push_back(&own);
+        for (const Tensor& tensor : parts) pointers.push_back(&tensor);
         for (const int threads : {1, 2, 5}) {
             Tensor result = part(type, total, along, orders[layout], 0);
             QVERIFY(concatenate(pointers, dim, result, threads));
@@ -104,7 +104,7 @@ class ConcatTest : public QObject {
             std::iota(values.begin(), values.end(), i * kLong);
             std::memcpy(parts.back().data(), values.data(), values.size() * sizeof(int64_t));
         }
-        for (const Tensor& own : parts) pointers.push_back(&own);
+        for (const Tensor& tensor : parts) pointers.push_back(&tensor);
         Tensor result = Tensor::empty(DType::I64, {5 * kLong}, {1});
         QVERIFY(concatenate(pointers, 0, result, 3));
         for (int64_t i = 0; i < 5 * kLong; ++i) QCOMPARE(static_cast<const int64_t*>(result.data())[i], i);

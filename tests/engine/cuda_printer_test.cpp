@@ -299,13 +299,13 @@ class CudaPrinterTest : public QObject {
         QVERIFY(!printed({"apart", across, gpu(256), 0, 0}).helpers.contains("wide"));
     }
     void programsHaveEachKernelOnce() {
-        const PrintedKernel own = printed({"one", gelu(300), gpu(256), 0, 0});
+        const PrintedKernel kernel = printed({"one", gelu(300), gpu(256), 0, 0});
         Kernel renamed = gelu(300);
         renamed.name = "two";
         const PrintedKernel same = printed({"two", renamed, gpu(256), 0, 0}),
                             other = printed({"", gelu(301), gpu(256), 0, 0});
-        QCOMPARE(same.functions, own.functions);
-        const QString file = QString::fromStdString(cudaFile({own, same, other}));
+        QCOMPARE(same.functions, kernel.functions);
+        const QString file = QString::fromStdString(cudaFile({kernel, same, other}));
         QCOMPARE(file.count("extern \"C\" __global__"), 2);
         QCOMPARE(file.count("FN float f_erf(float x)"), 1);
     }
@@ -333,10 +333,10 @@ class CudaPrinterTest : public QObject {
         kernel.buffers = {{DType::F16, true}, {DType::BF16, false}};
         const Expr half = Expr::load("b1", Expr::axis(0), DType::BF16);
         kernel.stores[0].value = Expr::cast(half, DType::F32) + Expr::real(1, DType::F32);
-        const PrintedKernel own = printed({"halves", kernel, gpu(32), 16, 0});
-        const QString text = QString::fromStdString(own.source);
+        const PrintedKernel printedKernel = printed({"halves", kernel, gpu(32), 16, 0});
+        const QString text = QString::fromStdString(printedKernel.source);
         QVERIFY2(text.contains("rd_bf16(b1 + (") && text.contains("wr_f16(b0 + ("), qPrintable(text));
-        QVERIFY(own.helpers.contains("mem_f16") && own.helpers.contains("mem_bf16"));
+        QVERIFY(printedKernel.helpers.contains("mem_f16") && printedKernel.helpers.contains("mem_bf16"));
     }
     /// The nests of a GPU's plans, interpreted: what is left to the printer is statement by statement.
     void gpuPlansDoWhatKernelsMean() {

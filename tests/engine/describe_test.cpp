@@ -33,14 +33,14 @@ class DescribeTest : public QObject {
         for (size_t i = 0; i < alone.nodes.size(); ++i) {
             QCOMPARE(alone.nodes[i].info.id, copies.nodes[i].info.id);
             QCOMPARE(alone.nodes[i].info.module, copies.nodes[i].info.module);
-            QVERIFY(alone.nodes[i].change == Change::Kept && copies.nodes[i].change == Change::Kept);
+            QVERIFY(alone.nodes[i].change == Change::Unchanged && copies.nodes[i].change == Change::Unchanged);
         }
         QVERIFY(std::equal(alone.edges.begin(), alone.edges.end(), copies.edges.begin(), copies.edges.end(),
                            [](const UnionGraph::Edge& a, const UnionGraph::Edge& b) {
                                return a.from == b.from && a.to == b.to && a.change == b.change;
                            }));
         QVERIFY(std::all_of(alone.edges.begin(), alone.edges.end(),
-                            [](const UnionGraph::Edge& edge) { return edge.change == Change::Kept; }));
+                            [](const UnionGraph::Edge& edge) { return edge.change == Change::Unchanged; }));
     }
 
     /// As few nodes as possible are said to have moved.

@@ -114,9 +114,9 @@ class FusionTest : public QObject {
     }
     void decisions() {
         QFETCH(int, number);
-        const FusionCase& own = kFusions[number];
-        const auto module = moduleOf(R"(x: "f32[64, 128]", r: "f32[64, 1]", w: "f32[128, 64]")", own.body);
-        QCOMPARE(decisionsOf(*scheduled(module, scheduleOnly(own.settings))), QString(own.decisions));
+        const FusionCase& fusionCase = kFusions[number];
+        const auto module = moduleOf(R"(x: "f32[64, 128]", r: "f32[64, 1]", w: "f32[128, 64]")", fusionCase.body);
+        QCOMPARE(decisionsOf(*scheduled(module, scheduleOnly(fusionCase.settings))), QString(fusionCase.decisions));
     }
     void aBudgetThatIsSpent() {
         const auto module =

@@ -52,7 +52,7 @@ class GraphCacheTest : public QObject {
 
     QString in(const QString& name) const { return m_folder->filePath(name); }
     std::string store() const { return in("cache/store.sqlite").toStdString(); }
-    CompileServices services() const { return {.cacheFile = store()}; }
+    CompileHooks hooks() const { return {.cacheFile = store()}; }
     QString plain(const QString& text = kPlain, const QString& name = "plain.py") const {
         writeBytes(in(name), text.toUtf8());
         return in(name);
@@ -66,7 +66,7 @@ class GraphCacheTest : public QObject {
         Made all;
         if (const auto opened = all.session->open(model.toStdString()); !opened)
             qFatal("%s", opened.error().text().c_str());
-        const auto run = compileToRun(*all.session, requested(request), services(), all.use);
+        const auto run = compileToRun(*all.session, requested(request), hooks(), all.use);
         if (!run) qFatal("%s", run.error().text().c_str());
         all.run = *run;
         return all;
@@ -228,7 +228,7 @@ class GraphCacheTest : public QObject {
         if (!name.isEmpty()) qputenv(name.constData(), value);
         Session session;
         const auto opened = session.open(in("mlp.pt2").toStdString());
-        const auto why = opened ? whyCached(session, requested(request), services()) : Result<CacheUse>(opened.error());
+        const auto why = opened ? whyCached(session, requested(request), hooks()) : Result<CacheUse>(opened.error());
         if (!name.isEmpty()) kept.isNull() ? qunsetenv(name.constData()) : qputenv(name.constData(), kept);
         QVERIFY2(why.has_value(), why ? "" : why.error().text().c_str());
         QCOMPARE(why->found, says.isEmpty());
@@ -321,7 +321,7 @@ class GraphCacheTest : public QObject {
         Session session;
         QVERIFY(session.open(plain().toStdString()));
         CacheUse use;
-        static_cast<void>(compileToRun(session, requested(request), services(), use));
+        static_cast<void>(compileToRun(session, requested(request), hooks(), use));
         QCOMPARE(QString::fromStdString(use.why), says);
         QVERIFY(!QDir(in("cache/graphs")).exists());
         QVERIFY(compileToRun(session, {}, {.cacheFile = "off"}, use).has_value());

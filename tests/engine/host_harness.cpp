@@ -107,8 +107,8 @@ Result<std::unique_ptr<Compiled>> compiled(const Snapshot& module, const std::ve
     CT_TRY(BuiltKernels built, buildKernels(printed, {made->folder.path().toStdString(), {}, nullptr}));
     made->libraries = std::move(built.libraries);
     CT_TRY(auto code, CompiledKernels::load(made->host, made->libraries));
-    CT_TRY(HostProgram own, hostProgramOf(program, kernels));
-    made->loaded = std::make_shared<LoadedProgram>(std::move(own), std::move(code), made->constants,
+    CT_TRY(HostProgram hostProgram, hostProgramOf(program, kernels));
+    made->loaded = std::make_shared<LoadedProgram>(std::move(hostProgram), std::move(code), made->constants,
                                                    std::vector<std::vector<Tensor>>{weights}, ProgramOptions{});
     return made;
 }

@@ -76,8 +76,8 @@ class HostProgramTest : public QObject {
         std::vector<std::future<QString>> others;
         for (int i = 0; i < kContexts; ++i)
             others.push_back(std::async(std::launch::async, [&] {
-                StatusPage own;
-                const auto run = HostContext((*made)->loaded, 0).run(*given, 1, own);
+                StatusPage page;
+                const auto run = HostContext((*made)->loaded, 0).run(*given, 1, page);
                 return run ? difference(run->outputs, wanted->outputs) : QString::fromStdString(run.error().text());
             }));
         for (auto& other : others) QCOMPARE(other.get(), QString());

@@ -24,17 +24,18 @@ struct RuleCase {
 };
 QList<RuleCase> readCases() {
     QList<RuleCase> cases;
-    for (const Section& own : readSections(rulesFile()).all)
-        cases.push_back({own.name, own.text.section("--- after\n", 0, 0), own.text.section("--- after\n", 1)});
+    for (const Section& section : readSections(rulesFile()).all)
+        cases.push_back(
+            {section.name, section.text.section("--- after\n", 0, 0), section.text.section("--- after\n", 1)});
     return cases;
 }
 
 /// Rows of the cases are long from 4 000 bytes on, and reading is dear.
 TargetInfo target() {
-    TargetInfo own = kCpuTarget;
-    own.loops.rowBytes = 4000;
-    own.loops.onlineSoftmax = true;
-    return own;
+    TargetInfo info = kCpuTarget;
+    info.loops.rowBytes = 4000;
+    info.loops.onlineSoftmax = true;
+    return info;
 }
 const KernelRule* ruleNamed(const QString& name) {
     for (const KernelRule& rule : kernelRules())
@@ -59,19 +60,20 @@ class KernelRulesTest : public QObject {
     void initTestCase() {
         if (!blesses()) return;
         Sections sections = readSections(rulesFile());
-        for (Section& own : sections.all) {
-            auto kernel = parseKernel(own.text.section("--- after\n", 0, 0).toStdString());
+        for (Section& section : sections.all) {
+            auto kernel = parseKernel(section.text.section("--- after\n", 0, 0).toStdString());
             QVERIFY2(bool(kernel), kernel ? "" : kernel.error().text().c_str());
-            QVERIFY2(ruleNamed(own.name), qPrintable(own.name));
+            QVERIFY2(ruleNamed(section.name), qPrintable(section.name));
             const QString before = QString::fromStdString(text(*kernel));
-            own.text = before + "--- after\n" + applied(*ruleNamed(own.name), *kernel);
+            section.text = before + "--- after\n" + applied(*ruleNamed(section.name), *kernel);
         }
         QVERIFY(writeSections(rulesFile(), sections));
     }
     void rules_data() {
         QTest::addColumn<QString>("kernel");
         QTest::addColumn<QString>("after");
-        for (const RuleCase& own : readCases()) QTest::newRow(qPrintable(own.name)) << own.kernel << own.after;
+        for (const RuleCase& ruleCase : readCases())
+            QTest::newRow(qPrintable(ruleCase.name)) << ruleCase.kernel << ruleCase.after;
     }
     void rules() {
         QFETCH(QString, kernel);
@@ -95,8 +97,8 @@ class KernelRulesTest : public QObject {
     void everyRuleHasCases() {
         for (const KernelRule& rule : kernelRules()) {
             int fires = 0, leaves = 0;
-            for (const RuleCase& own : readCases())
-                if (ruleNamed(own.name) == &rule) ++(own.after == "unchanged\n" ? leaves : fires);
+            for (const RuleCase& ruleCase : readCases())
+                if (ruleNamed(ruleCase.name) == &rule) ++(ruleCase.after == "unchanged\n" ? leaves : fires);
             QVERIFY2(fires > 0 && leaves > 0, rule.name.data());
             QVERIFY(!rule.why.empty());
         }
@@ -140,10 +142,10 @@ class KernelRulesTest : public QObject {
             parseKernel("sums(b0: f32!, b1: f32)\n  b0[0] = sum(x2 < 2000: exp(b1[x2] - max(x1 < 2000: b1[x1])))\n");
         QVERIFY2(bool(kernel), kernel ? "" : kernel.error().text().c_str());
         for (const bool dear : {false, true}) {
-            TargetInfo own = target();
-            own.loops.onlineSoftmax = dear;
+            TargetInfo info = target();
+            info.loops.onlineSoftmax = dear;
             Kernel changed = *kernel;
-            QCOMPARE(onlineSoftmax(changed, own).size(), size_t{dear});
+            QCOMPARE(onlineSoftmax(changed, info).size(), size_t{dear});
         }
     }
     void exponentials_data() {

@@ -260,7 +260,8 @@ class KernelTextTest : public QObject {
     }
     void ofEverySample() {
         int kernels = 0;
-        const QString wrong = firstWrong([](const PlannedKernel& own) { return lostKernel(own.kernel); }, kernels);
+        const QString wrong =
+            firstWrong([](const PlannedKernel& kernel) { return lostKernel(kernel.kernel); }, kernels);
         QVERIFY2(wrong.isEmpty(), qPrintable(wrong));
         QVERIFY2(kernels > 500, std::to_string(kernels).c_str());
     }

@@ -125,8 +125,8 @@ class LoweringMemoTest : public QObject {
         std::vector<BuiltKernel> kernels;
         for (const char* name : {"a", "b"}) {
             const Node& call = named(**module, name);
-            const FusionGroup own{{&call}, {call.tensor().sizes, {false}}, 1};
-            kernels.push_back(buildKernel(grouping, own));
+            const FusionGroup group{{&call}, {call.tensor().sizes, {false}}, 1};
+            kernels.push_back(buildKernel(grouping, group));
             QVERIFY(kernels.back().kernel);
         }
         QCOMPARE(kernels[0].kernel == kernels[1].kernel, shared);

@@ -58,8 +58,8 @@ bool affordable(std::vector<CallItem>& items) {
 /// Texts that are not among those before.
 class NewTexts {
   public:
-    explicit NewTexts(const Texts& samples, const Texts& known = {}) {
-        for (const Texts* all : {&samples, &known})
+    explicit NewTexts(const Texts& samples, const Texts& more = {}) {
+        for (const Texts* all : {&samples, &more})
             for (const std::string& sample : *all) m_seen.insert(printItems(parseItems(sample)));
     }
     void add(const std::vector<CallItem>& items) {
@@ -77,45 +77,47 @@ class OperandMaker {
     OperandMaker(GraphBuilder& builder, Operands operands) : m_builder(&builder), m_operands(operands) {}
 
     Value make(const TensorSpec& spec, size_t number) {
-        TensorSpec own = spec;
+        TensorSpec tensorSpec = spec;
         const size_t rank = spec.sizes.size();
-        const auto plain = [&] { own.strides = contiguousStrides(own.sizes); };
+        const auto plain = [&] { tensorSpec.strides = contiguousStrides(tensorSpec.sizes); };
         switch (m_operands) {
-            case Operands::Stored: return placeholder(own, number);
+            case Operands::Stored: return placeholder(tensorSpec, number);
             case Operands::Computed:
                 ++changed;
-                return m_builder->call("aten.clone.default", {placeholder(own, number)});
+                return m_builder->call("aten.clone.default", {placeholder(tensorSpec, number)});
             case Operands::Transposed: {
                 if (rank < 2) break;
                 ++changed;
-                std::swap(own.sizes[rank - 1], own.sizes[rank - 2]);
+                std::swap(tensorSpec.sizes[rank - 1], tensorSpec.sizes[rank - 2]);
                 plain();
-                return transposeLast(placeholder(own, number));
+                return transposeLast(placeholder(tensorSpec, number));
             }
             case Operands::Sliced: {
                 if (rank < 1) break;
                 ++changed;
-                own.sizes[rank - 1] += 3;
-                own.sizes[0] += 1;
+                tensorSpec.sizes[rank - 1] += 3;
+                tensorSpec.sizes[0] += 1;
                 plain();
-                Value whole = placeholder(own, number);
+                Value whole = placeholder(tensorSpec, number);
                 const auto dim = static_cast<int64_t>(rank) - 1;
-                whole = m_builder->call("aten.slice.Tensor", {whole, 0, int64_t{1}, own.sizes[0] - (dim == 0 ? 3 : 0)});
+                whole = m_builder->call("aten.slice.Tensor",
+                                        {whole, 0, int64_t{1}, tensorSpec.sizes[0] - (dim == 0 ? 3 : 0)});
                 if (dim > 0)
-                    whole = m_builder->call("aten.slice.Tensor", {whole, dim, int64_t{2}, own.sizes[rank - 1] - 1});
+                    whole =
+                        m_builder->call("aten.slice.Tensor", {whole, dim, int64_t{2}, tensorSpec.sizes[rank - 1] - 1});
                 return whole;
             }
             case Operands::Expanded: {
-                const auto wide =
-                    std::find_if(own.sizes.begin(), own.sizes.end(), [](int64_t size) { return size > 1; });
-                if (wide == own.sizes.end() || spec.draw == TensorSpec::Draw::Distinct) break;
+                const auto wide = std::find_if(tensorSpec.sizes.begin(), tensorSpec.sizes.end(),
+                                               [](int64_t size) { return size > 1; });
+                if (wide == tensorSpec.sizes.end() || spec.draw == TensorSpec::Draw::Distinct) break;
                 ++changed;
                 *wide = 1;
                 plain();
-                return expand(placeholder(own, number), toSymDims(spec.sizes));
+                return expand(placeholder(tensorSpec, number), toSymDims(spec.sizes));
             }
         }
-        return placeholder(own, number);
+        return placeholder(tensorSpec, number);
     }
 
     std::vector<Tensor> inputs;
@@ -203,8 +205,8 @@ std::vector<const Op*> loweredOps() {
     return ops;
 }
 
-Texts resizedSamples(const Texts& samples, std::span<const int64_t> sizes, const Texts& known) {
-    NewTexts found(samples, known);
+Texts resizedSamples(const Texts& samples, std::span<const int64_t> sizes, const Texts& texts) {
+    NewTexts found(samples, texts);
     for (const std::string& sample : samples) {
         std::vector<CallItem> items = parseItems(sample);
         for (const int64_t from : sizesIn(items))
@@ -223,8 +225,8 @@ Texts resizedSamples(const Texts& samples, std::span<const int64_t> sizes, const
     return std::move(found.texts);
 }
 
-Texts retypedSamples(const Texts& samples, std::span<const DType> dtypes, const Texts& known) {
-    NewTexts found(samples, known);
+Texts retypedSamples(const Texts& samples, std::span<const DType> dtypes, const Texts& texts) {
+    NewTexts found(samples, texts);
     for (const std::string& sample : samples)
         for (const DType dtype : dtypes)
             for (const bool onlyFloats : {true, false}) {

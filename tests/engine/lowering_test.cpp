@@ -68,7 +68,7 @@ struct Kind {
     bool whole;  // all of them in every run
 };
 const Kind kKinds[] = {
-    {"recorded", [](const OpTexts& own) { return textsOf(own.recorded); }, true},
+    {"recorded", [](const OpTexts& opTexts) { return textsOf(opTexts.recorded); }, true},
     {"sizes", [](const OpTexts& own) { return textsOf(resizedSamples(own.rows, kSampleSizes, own.recorded)); }, false},
     {"dtypes", [](const OpTexts& own) { return textsOf(retypedSamples(own.rows, kDtypesTried, own.recorded)); }, false},
     {"once wrong", [](const OpTexts& own) { return textsOf(own.mended); }, true},

@@ -41,11 +41,11 @@ Counted count(const GraphMatch& match, const std::map<NodeId, NodeId>& truth) {
     out.known = static_cast<int>(truth.size());
     out.pairs = static_cast<int>(match.pairs.size());
     for (const NodePair& pair : match.pairs) {
-        const auto known = truth.find(pair.before);
-        const bool right = known != truth.end() && known->second == pair.after;
+        const auto found = truth.find(pair.before);
+        const bool right = found != truth.end() && found->second == pair.after;
         out.found += right;
         out.sure += pair.certainty == Certainty::Sure;
-        out.wrongAndSure += known != truth.end() && !right && pair.certainty == Certainty::Sure;
+        out.wrongAndSure += found != truth.end() && !right && pair.certainty == Certainty::Sure;
     }
     return out;
 }
@@ -358,7 +358,7 @@ void MatchTest::twoRuns() {
     const DiffReport report = reportOf(*graph);
     QCOMPARE(report.distance, 0);
     QCOMPARE(report.unsure, 0);
-    for (const UnionGraph::Edge& edge : graph->edges) QVERIFY(edge.change == Change::Kept);
+    for (const UnionGraph::Edge& edge : graph->edges) QVERIFY(edge.change == Change::Unchanged);
 }
 
 /// Two graphs of 3 000 nodes: nothing to see for somebody who waits.

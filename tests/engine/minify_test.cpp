@@ -379,8 +379,8 @@ class MinifyTest : public QObject {
         QVERIFY2(run, run ? "" : run.error().text().c_str());
         const auto steps = session.steps(*run);
         QVERIFY(steps);
-        const auto half =
-            std::find_if(steps->begin(), steps->end(), [](const StepInfo& step) { return step.track == "backward"; });
+        const auto half = std::find_if(steps->begin(), steps->end(),
+                                       [](const StepInfo& step) { return step.graphName == "backward"; });
         QVERIFY(half != steps->end());
         setFault("pass:remove_noop_ops:logic_error");
         MinifyOptions options;

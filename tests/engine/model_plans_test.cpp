@@ -119,9 +119,9 @@ class ModelPlansTest : public QObject {
             training.mode = Mode::Training;
             const auto trace = runPipeline(std::move(opened->graphs[0].module), training, {.cacheFile = "off"}, {});
             if (!trace || trace->failed()) continue;
-            for (const char* track : {"forward", "backward"})
-                if (const Snapshot graph = trace->resultOf(track))
-                    addKernels(modelName(file) + " " + track, *graph, known, samples);
+            for (const char* graphName : {"forward", "backward"})
+                if (const Snapshot graph = trace->resultOf(graphName))
+                    addKernels(modelName(file) + " " + graphName, *graph, known, samples);
         }
         QVERIFY(samples.size() > 20);
         std::mt19937 random(seed);

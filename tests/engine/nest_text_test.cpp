@@ -198,7 +198,7 @@ class NestTextTest : public QObject {
     void ofEverySample() {
         int kernels = 0;
         const QString wrong =
-            firstWrong([](const PlannedKernel& own) { return lostNest(own.kernel, own.plan); }, kernels);
+            firstWrong([](const PlannedKernel& kernel) { return lostNest(kernel.kernel, kernel.plan); }, kernels);
         QVERIFY2(wrong.isEmpty(), qPrintable(wrong));
         QVERIFY2(kernels > 500, std::to_string(kernels).c_str());
     }

@@ -28,11 +28,11 @@ struct Outcome {
     bool padded = false;
     QString why;  // of the rewrite, or why there was none
 };
-Outcome decide(const std::string& text, const CompileRequest& options, const CompileServices& services = {}) {
+Outcome decide(const std::string& text, const CompileRequest& options, const CompileHooks& hooks = {}) {
     auto parsed = parseText(text);
     if (!parsed) return {false, QString::fromStdString(parsed.error().text())};
     const Snapshot module = std::move(*parsed);
-    const PassContext context(options, &services);
+    const PassContext context(options, &hooks);
     for (const RewriteInfo& rewrite : runPass(*testing::findPass("pass_pattern_0"), module, context).rewrites)
         if (rewrite.rule.starts_with("pad_")) return {true, QString::fromStdString(rewrite.why)};
     for (Node& node : module->graph().nodes())
@@ -179,19 +179,19 @@ class PaddingTest : public QObject {
         const std::string text =
             product("f32[5, " + inner + "]cuda:0", "f32[" + inner + ", 7]cuda:0", "f32[5, 7]cuda:0");
         const CompileRequest options = withPasses(settings.constData());
-        CompileServices services;
+        CompileHooks hooks;
         QStringList timed;
-        services.timeGraph = [&](const std::string& graph) {
+        hooks.timeGraph = [&](const std::string& graph) {
             timed << QString::fromStdString(graph);
             return std::optional(graph.find("constant_pad_nd") == std::string::npos ? plain : paddedTime);
         };
-        const Outcome first = decide(text, options, services);
+        const Outcome first = decide(text, options, hooks);
         QCOMPARE(first.padded, padded);
         QCOMPARE(timed.size(), 2);
         QVERIFY2(timed[0].contains("aten.mm.default") && timed[1].contains("aten.slice.Tensor"),
                  qPrintable(timed.join("\n")));
         for (const QString& graph : timed) QVERIFY(parseText(graph.toStdString()).has_value());
-        const Outcome second = decide(text, options, services);  // from memory
+        const Outcome second = decide(text, options, hooks);  // from memory
         QCOMPARE(second.padded, padded);
         QCOMPARE(timed.size(), 2);
         QVERIFY2(second.why.contains("measured before"), qPrintable(second.why));
@@ -231,18 +231,18 @@ class PaddingTest : public QObject {
         const std::string text =
             symbol.toStdString() + product(first.toStdString(), "f16[" + inner + ", 513]cuda:0", "f16[s0, 513]cuda:0");
         const CompileRequest options = withPasses(settings.constData());
-        CompileServices services;
+        CompileHooks hooks;
         QStringList timed;
-        services.timeGraph = [&](const std::string& graph) {
+        hooks.timeGraph = [&](const std::string& graph) {
             timed << QString::fromStdString(graph);
             return std::optional(graph.find("constant_pad_nd") == std::string::npos ? 2.0 : 1.0);
         };
         std::map<std::string, double> kept;
-        services.recall = [&](const std::string& key) {
+        hooks.recall = [&](const std::string& key) {
             return kept.contains(key) ? std::optional(kept[key]) : std::nullopt;
         };
-        services.remember = [&](const std::string& key, double value) { kept[key] = value; };
-        const Outcome outcome = decide(text, options, services);
+        hooks.remember = [&](const std::string& key, double value) { kept[key] = value; };
+        const Outcome outcome = decide(text, options, hooks);
         QVERIFY2(outcome.why.contains(why), qPrintable(outcome.why));
         QCOMPARE(outcome.padded, padded);
         QCOMPARE(timed.isEmpty(), !padded);
@@ -258,8 +258,8 @@ class PaddingTest : public QObject {
     /// Figures of the device itself; PyTorch takes most devices for a thousand times slower than they are.
     void deviceFigures() {
         CompileRequest options = withPasses("");
-        CompileServices services;
-        services.deviceFact = [](const std::string& fact) -> std::optional<double> {
+        CompileHooks hooks;
+        hooks.deviceFact = [](const std::string& fact) -> std::optional<double> {
             if (fact == "tflops_f16") return 535.0;
             if (fact == "tflops_f16_parity") return 0.535;
             return fact == "dram_gbps" ? std::optional(3350.0) : std::nullopt;
@@ -267,13 +267,13 @@ class PaddingTest : public QObject {
         const std::string narrow = product("f16[64, 1023]cuda:0", "f16[1023, 64]cuda:0",
                                            "f16[64, 64]cuda:0");  // 31 operations per element, of 80
         const std::string wide = product("f16[512, 1023]cuda:0", "f16[1023, 512]cuda:0", "f16[512, 512]cuda:0");
-        QVERIFY(decide(narrow, options, services).why.contains("waits for memory"));
-        QVERIFY(decide(wide, options, services).why.contains("is not known"));
+        QVERIFY(decide(narrow, options, hooks).why.contains("waits for memory"));
+        QVERIFY(decide(wide, options, hooks).why.contains("is not known"));
         options.enabledPasses.push_back(*parseOptionalPass("device=tflops:100"));  // what the user says comes first
-        QVERIFY(decide(narrow, options, services).why.contains("is not known"));
+        QVERIFY(decide(narrow, options, hooks).why.contains("is not known"));
         options.enabledPasses.clear();
         options.parity = true;
-        QVERIFY(decide(narrow, options, services).why.contains("is not known"));
+        QVERIFY(decide(narrow, options, hooks).why.contains("is not known"));
     }
 
     void decisionsOutliveTheProgram() {
@@ -284,14 +284,14 @@ class PaddingTest : public QObject {
         const auto session = [&](const QString& file, const char* settings) {
             CompileRequest options = withPasses(settings);
             options.target = Target::Cpu;
-            CompileServices services;
-            services.cacheFile = file.toStdString();
-            services.timeGraph = [&](const std::string& graph) {
+            CompileHooks hooks;
+            hooks.cacheFile = file.toStdString();
+            hooks.timeGraph = [&](const std::string& graph) {
                 ++timed;
                 return std::optional(graph.find("constant_pad_nd") == std::string::npos ? 2.0 : 1.0);
             };
-            lent &= lendMeasuring(options, services).has_value();
-            return decide(text, options, services);
+            lent &= lendMeasuring(options, hooks).has_value();
+            return decide(text, options, hooks);
         };
         const QString file = folder.filePath("a/store.sqlite");
         QVERIFY(session(file, "pad_mm=any_device:1").why.contains("measured 2 ms as it is, 1 ms padded"));
@@ -337,9 +337,9 @@ class PaddingTest : public QObject {
         QVERIFY(time && *time > 0);
         QVERIFY(!timeOn(kCpuTarget, "def forward(x):\n    return (torch.nothing(x),)\n"));
         const CompileRequest options = withPasses("pad_mm=any_device:1");
-        CompileServices services;
-        services.timeGraph = [](const std::string& graph) { return timeOn(kCpuTarget, graph); };
-        const Outcome outcome = decide(product("f32[5, 62]", "f32[62, 7]", "f32[5, 7]"), options, services);
+        CompileHooks hooks;
+        hooks.timeGraph = [](const std::string& graph) { return timeOn(kCpuTarget, graph); };
+        const Outcome outcome = decide(product("f32[5, 62]", "f32[62, 7]", "f32[5, 7]"), options, hooks);
         QVERIFY2(outcome.why.contains("measured"), qPrintable(outcome.why));
     }
 };

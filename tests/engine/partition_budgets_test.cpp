@@ -51,8 +51,8 @@ class PartitionBudgetsTest : public QObject {
             QCOMPARE(shared.steps[i].info.rewrites, anew.steps[i].info.rewrites);
             if (static_cast<int>(i) < cut) QVERIFY(shared.steps[i].after == first.steps[i].after);
         }
-        for (const char* track : {"forward", "backward"})
-            QCOMPARE(printText(*shared.resultOf(track)).text, printText(*anew.resultOf(track)).text);
+        for (const char* graphName : {"forward", "backward"})
+            QCOMPARE(printText(*shared.resultOf(graphName)).text, printText(*anew.resultOf(graphName)).text);
         QVERIFY(printText(*shared.resultOf("backward")).text != printText(*first.resultOf("backward")).text);
         QCOMPARE(shared.stages.size(), anew.stages.size());
         for (size_t i = 0; i < shared.stages.size(); ++i) {
@@ -83,7 +83,7 @@ class PartitionBudgetsTest : public QObject {
         const auto held = session.heldBytes(0);
         QVERIFY(held && !held->empty());
         int64_t peak = 0;
-        for (const HeldBytes& at : *held) peak = std::max(peak, at.bytes);
+        for (const SavedBytes& at : *held) peak = std::max(peak, at.bytes);
         QCOMPARE(peak, most->activationBytes);
         QCOMPARE(held->back().bytes, int64_t(0));
         const auto sides = session.sides(0);

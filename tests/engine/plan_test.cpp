@@ -102,9 +102,9 @@ class PlanTest : public QObject {
         QCOMPARE(callNames(*trace->result()), "a");
     }
 
-    /// The step of a split has one graph before, and one after for each track, each of which goes through all that
-    /// follows; a step's graph before is the last of its track.
-    void tracks() {
+    /// The step of a split has one graph before, and one after for each graph, each of which goes through all that
+    /// follows; a step's graph before is the last of its graph.
+    void graphs() {
         CompileRequest request;
         request.mode = Mode::Training;
         const auto trace = runCompiler(compilerWith(kCut), graph(), request);
@@ -124,7 +124,8 @@ class PlanTest : public QObject {
         QCOMPARE(callNames(*trace->steps[6].before), "back");
         QCOMPARE(callNames(*trace->steps[7].after), "");
         QStringList stages;
-        for (const StageInfo& stage : trace->stages) stages << QString::fromStdString(stage.track + "/" + stage.stage);
+        for (const StageInfo& stage : trace->stages)
+            stages << QString::fromStdString(stage.graphName + "/" + stage.stage);
         QCOMPARE(stages.join(' '),
                  "joint/first joint/partition forward/partition backward/partition forward/last backward/last");
         QCOMPARE(trace->stages[5].before.at("aten.tan.default"), 1);

@@ -238,9 +238,9 @@ def mm(call, host):
         const auto good = step(" --plugin blas_product", options);
         QVERIFY2(good.has_value() && good->matches && good->refused.empty(), good ? "" : good.error().text().c_str());
         const auto steps = m_session.steps(m_run);
-        for (const char* track : {"forward", "backward"})
+        for (const char* graphName : {"forward", "backward"})
             QVERIFY(std::any_of(steps->begin(), steps->end(), [&](const StepInfo& each) {
-                return each.name == "library.blas_product.product" && each.track == track && each.rewrites > 0;
+                return each.name == "library.blas_product.product" && each.graphName == graphName && each.rewrites > 0;
             }));
         const auto right = firstDivergence(m_session, m_run);
         QVERIFY2(right.has_value() && !right->found, right ? right->summary.c_str() : right.error().text().c_str());
@@ -251,7 +251,7 @@ def mm(call, host):
         const auto wrong = firstDivergence(m_session, m_run);
         QVERIFY2(wrong.has_value() && wrong->found, wrong ? "" : wrong.error().text().c_str());
         QCOMPARE(wrong->step.name, std::string("library.sevens.mm"));
-        QCOMPARE(wrong->step.track, std::string("backward"));
+        QCOMPARE(wrong->step.graphName, std::string("backward"));
         QCOMPARE(wrong->checked.nodes[*wrong->checked.firstDivergent].op, std::string("aten.mm.default"));
     }
 

@@ -47,7 +47,7 @@ class PluginPassesTest : public QObject {
         CompileRequest options;
         options.onlyStage = "joint";
         options.disabledPasses = {"early_patterns"};
-        const CompileServices lent = lend(options, kOutline, outlining(false));
+        const CompileHooks lent = lend(options, kOutline, outlining(false));
         const Snapshot input = parsed(
             "p = aten.sin.default(x); q = higher_order.invoke_subgraph(old, 'old', p); r: \"f32[4, 4]\" = q[0]; return (r,)\n\n"
             "def old(a: \"f32[4, 4]\"):; s = aten.neg.default(a); return (s,)");
@@ -76,7 +76,7 @@ class PluginPassesTest : public QObject {
     void graphsThatMakeGraphsEnd() {
         CompileRequest options;
         options.onlyStage = "joint";
-        const CompileServices lent = lend(options, kOutline, outlining(true));
+        const CompileHooks lent = lend(options, kOutline, outlining(true));
         const auto trace = runPipeline(parsed("p = aten.sin.default(x); return (p,)"), options, lent);
         QVERIFY(!trace.has_value());
         QVERIFY2(trace.error().text().find("again and again") != std::string::npos, trace.error().text().c_str());
@@ -85,8 +85,8 @@ class PluginPassesTest : public QObject {
 
     void failingFunctionEndsTheRun() {
         CompileRequest options;
-        CompileServices lent = lend(options, {"joint_custom_post_pass", "broken", "1", ""},
-                                    [](Module&, Rewriter&) -> Result<bool> { return invalidInput("out of luck"); });
+        CompileHooks lent = lend(options, {"joint_custom_post_pass", "broken", "1", ""},
+                                 [](Module&, Rewriter&) -> Result<bool> { return invalidInput("out of luck"); });
         const CompileTrace trace = compiled(parsed("p = aten.sin.default(x); return (p,)"), options, lent);
         QVERIFY(trace.failed());
         QCOMPARE(trace.steps.back().info.name, std::string("joint_custom_post_pass.broken"));
@@ -94,11 +94,11 @@ class PluginPassesTest : public QObject {
         lent.passes[0].run = nullptr;
         QVERIFY(!runPipeline(parsed("return (x,)"), options, lent).has_value());
         // A function that nobody lends, or another version of it, is refused by name.
-        for (const CompileServices& other : {CompileServices{}, [&] {
-                                                 CompileServices newer = lent;
-                                                 newer.passes[0].id.version = "2";
-                                                 return newer;
-                                             }()}) {
+        for (const CompileHooks& other : {CompileHooks{}, [&] {
+                                              CompileHooks newer = lent;
+                                              newer.passes[0].id.version = "2";
+                                              return newer;
+                                          }()}) {
             const auto refused = runPipeline(parsed("return (x,)"), options, other);
             QVERIFY(!refused.has_value());
             QVERIFY2(refused.error().text().find("'broken' 1 is not loaded") != std::string::npos,

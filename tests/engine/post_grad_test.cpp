@@ -120,8 +120,8 @@ class PostGradTest : public QObject {
         QVERIFY2(module.has_value(), module ? "" : module.error().text().c_str());
         const OptionalPass settings{"overlap_scheduling", {{"gpu", gpu.toStdString()}}};
         const CompileRequest request;
-        const CompileServices services;
-        const PassContext context(request, &services);
+        const CompileHooks hooks;
+        const PassContext context(request, &hooks);
         const OverlapCosts costs((*module)->graph(), settings, context);
         QList<double> found;
         for (const Node& node : (*module)->graph().nodes())

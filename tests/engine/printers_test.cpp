@@ -45,11 +45,11 @@ class PrintersTest : public QObject {
     void initTestCase() {
         if (!blesses()) return;
         Sections sections = readSections(nestsFile());
-        for (Section& own : sections.all) {
-            const QString text = caseOf(own).nest;
+        for (Section& section : sections.all) {
+            const QString text = caseOf(section).nest;
             const auto nest = parseNest(text.toStdString());
             QVERIFY2(bool(nest), nest ? "" : nest.error().text().c_str());
-            own.text = text + "--- c++\n" + cppOf(*nest) + "--- cuda\n" + cudaOf(*nest);
+            section.text = text + "--- c++\n" + cppOf(*nest) + "--- cuda\n" + cudaOf(*nest);
         }
         QVERIFY(writeSections(nestsFile(), sections));
     }
@@ -58,8 +58,8 @@ class PrintersTest : public QObject {
         QTest::addColumn<QString>("cpp");
         QTest::addColumn<QString>("cuda");
         for (const Section& section : readSections(nestsFile()).all) {
-            const NestCase own = caseOf(section);
-            QTest::newRow(qPrintable(own.name)) << own.nest << own.cpp << own.cuda;
+            const NestCase nestCase = caseOf(section);
+            QTest::newRow(qPrintable(nestCase.name)) << nestCase.nest << nestCase.cpp << nestCase.cuda;
         }
     }
     void nests() {

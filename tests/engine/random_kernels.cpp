@@ -332,14 +332,15 @@ class RandomKernels {
 
     /// Whether every processor answers the same for it.
     bool isDefined(const Node& x, const Op& op) const {
-        if (m_undefined == Undefined::Kept || !(op.baseName() == "signbit" || op.baseName() == "copysign")) return true;
+        if (m_undefined == Undefined::Included || !(op.baseName() == "signbit" || op.baseName() == "copysign"))
+            return true;
         const Tensor& value = valueOf(x);
         for (int64_t i = 0; i < value.numel(); ++i)
             if (std::isnan(toDouble(value.item(i)))) return false;
         return true;
     }
     bool isDefined(const Node& x, DType to) const {
-        if (m_undefined == Undefined::Kept || !isIntegral(to, false) || !isFloating(x.tensor().dtype)) return true;
+        if (m_undefined == Undefined::Included || !isIntegral(to, false) || !isFloating(x.tensor().dtype)) return true;
         const double most = isUnsigned(to) ? 0x1p8 : std::ldexp(1, byteSize(to) * 8 - 1);
         const Tensor& value = valueOf(x);
         for (int64_t i = 0; i < value.numel(); ++i)

@@ -11,7 +11,7 @@ namespace cutaway::testing {
 ///
 /// `Undefined::LeftOut` makes none of what processors answer differently: integers of numbers that they do not hold,
 /// and the sign of NaN (spec: cuda-numbers).
-enum class Undefined : uint8_t { Kept, LeftOut };
-LoweringCase randomKernels(uint64_t seed, Undefined undefined = Undefined::Kept);
+enum class Undefined : uint8_t { Included, LeftOut };
+LoweringCase randomKernels(uint64_t seed, Undefined undefined = Undefined::Included);
 
 }  // namespace cutaway::testing

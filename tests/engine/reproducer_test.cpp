@@ -19,8 +19,8 @@ const char* const kKinds[] = {"internal",      "logic_error",  "out_of_range",  
 
 /// The folder that a message tells to repeat; "" if it tells none.
 QString folderIn(const std::string& message) {
-    static const QRegularExpression told("run-repro '?([^'\\n]+)'?");
-    return told.match(QString::fromStdString(message)).captured(1);
+    static const QRegularExpression expression("run-repro '?([^'\\n]+)'?");
+    return expression.match(QString::fromStdString(message)).captured(1);
 }
 std::string lastError(Session& session, RunId run) {
     const auto steps = session.steps(run);
@@ -107,15 +107,15 @@ class ReproducerTest : public QObject {
         file.close();
         Session session;
         QVERIFY(session.open(file.fileName().toStdString()));
-        CompileServices services;
-        services.timeGraph = [](const std::string& graph) {
+        CompileHooks hooks;
+        hooks.timeGraph = [](const std::string& graph) {
             return std::optional(graph.find("constant_pad_nd") == std::string::npos ? 2.0 : 1.0);
         };
-        services.recall = [](const std::string&) { return std::optional<double>(); };
-        services.remember = [](const std::string&, double) {};
+        hooks.recall = [](const std::string&) { return std::optional<double>(); };
+        hooks.remember = [](const std::string&, double) {};
         const CompileRequest request = *parseRequest("--enable pad_mm=any_device:1 --only joint");
         setFault("pass:replace_random_passes:runtime_error");
-        const auto run = session.compile(request, services);
+        const auto run = session.compile(request, hooks);
         QVERIFY(run);
         const QString folder = folderIn(lastError(session, *run));
         QVERIFY(!folder.isEmpty());

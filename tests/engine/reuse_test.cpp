@@ -165,11 +165,11 @@ class ReuseTest : public QObject {
         };
         const Expr sum =
             makeReduce(static_cast<int>(ReduceKind::Sum), {{2, loopSize}}, Expr::load("b1", at(index), DType::F32));
-        const Expr own = Expr::load("b1", at("ij"), DType::F32);
+        const Expr expr = Expr::load("b1", at("ij"), DType::F32);
         Kernel kernel;
         kernel.buffers = {{DType::F32, true}, {DType::F32, false}};
         kernel.outer = {{0, 4}};
-        kernel.stores = {{0, {{1, 4}}, at("ij"), Expr::make(ExprKind::Add, {own, sum}, DType::F32)}};
+        kernel.stores = {{0, {{1, 4}}, at("ij"), Expr::make(ExprKind::Add, {expr, sum}, DType::F32)}};
         QCOMPARE(QString::fromStdString(whyNotOver(kernel, 0, 1)), why);
     }
     /// A convolution adds to an operand in place, unless that is read later, or by the call itself in another role.

@@ -39,7 +39,7 @@ const Sample kSamples[] = {
     z = aten.mul.Scalar(y, 2j)
     return (z,)
 )",
-     [](const MemoryValue& v) { return v.place == MemoryValue::Place::Own && v.bytes == 512; }},
+     [](const MemoryValue& v) { return v.place == MemoryValue::Place::Heap && v.bytes == 512; }},
     {"items of a tuple", R"(def forward(x: "f32[64, 30]"):
     t = aten.sort.default(x, 1)
     a = operator.getitem(t, 0)
@@ -71,7 +71,7 @@ QString problemOf(const MemoryPlan& plan) {
         if (a.first < 0 || a.last < a.first || a.last >= static_cast<int>(plan.calls.size()))
             return name + " lives never";
         if (a.output && a.last + 1 != static_cast<int>(plan.calls.size())) return name + " is returned, and dies";
-        const int64_t height = a.place == MemoryValue::Place::Own ? plan.own : plan.arena;
+        const int64_t height = a.place == MemoryValue::Place::Heap ? plan.own : plan.arena;
         if (a.offset % 64 != 0 || a.offset + inBlocks(a.bytes) > height) return name + " lies outside";
         if (i > 0 && plan.values[i - 1].first > a.first) return name + " is out of order";
         for (int at = a.first; at <= a.last; ++at) live[static_cast<size_t>(at)] += inBlocks(a.bytes);
@@ -119,7 +119,7 @@ class SessionMemoryTest : public QObject {
         QVERIFY2(bool(plans), plans ? "" : plans.error().text().c_str());
         QCOMPARE(plans->size(), size_t{1});
         const MemoryPlan& plan = plans->front();
-        QVERIFY(plan.track.empty() && !plan.calls.empty());
+        QVERIFY(plan.graphName.empty() && !plan.calls.empty());
         QCOMPARE(problemOf(plan), QString());
         QVERIFY(std::any_of(plan.values.begin(), plan.values.end(), kSamples[index].holds));
         // As large as the program for these sizes makes it.
@@ -178,8 +178,8 @@ class SessionMemoryTest : public QObject {
         const auto plans = memoryPlans(session, *id);
         QVERIFY2(bool(plans), plans ? "" : plans.error().text().c_str());
         QCOMPARE(plans->size(), size_t{2});
-        QCOMPARE((*plans)[0].track, std::string("forward"));
-        QCOMPARE((*plans)[1].track, std::string("backward"));
+        QCOMPARE((*plans)[0].graphName, std::string("forward"));
+        QCOMPARE((*plans)[1].graphName, std::string("backward"));
         for (const MemoryPlan& plan : *plans) {
             QCOMPARE(problemOf(plan), QString());
             QVERIFY(!plan.values.empty());

@@ -10,10 +10,10 @@ using namespace cutaway;
 
 namespace {
 
-StepInfo stepAt(int index, const char* track, const char* stage, const char* name, int occurrence) {
+StepInfo stepAt(int index, const char* graphName, const char* stage, const char* name, int occurrence) {
     StepInfo step;
     step.index = index;
-    step.track = track;
+    step.graphName = graphName;
     step.stage = stage;
     step.name = name;
     step.occurrence = occurrence;

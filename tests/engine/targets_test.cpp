@@ -63,13 +63,13 @@ class TargetsTest : public QObject {
 
   private slots:
     void everyMemberDecides() {
-        const Hash128 own = Schedule(kCpuTarget).fingerprint();
-        QVERIFY(own == Schedule(kCpuTarget).fingerprint());
-        QVERIFY(!(own == Schedule(kH100Target).fingerprint()));
+        const Hash128 hash128 = Schedule(kCpuTarget).fingerprint();
+        QVERIFY(hash128 == Schedule(kCpuTarget).fingerprint());
+        QVERIFY(!(hash128 == Schedule(kH100Target).fingerprint()));
         for (const TargetChange& change : kTargetChanges) {
             const TargetInfo other = targetWith(change.make);
             QVERIFY2(!(other == kCpuTarget), change.name);
-            QVERIFY2(!(own == Schedule(other).fingerprint()), change.name);
+            QVERIFY2(!(hash128 == Schedule(other).fingerprint()), change.name);
         }
     }
     void aRequestNamesARow() {
@@ -120,7 +120,7 @@ class TargetsTest : public QObject {
             QVERIFY(sharedBytes(plan, turned, target) <= target.sharedBytes);
             const LoweredKernel lowered = lowerLoops(turned, plan, target);
             int64_t bytes = 0;
-            for (const Scratch& own : lowered.nests[0].scratch) bytes += own.count * byteSize(own.dtype);
+            for (const Scratch& scratch : lowered.nests[0].scratch) bytes += scratch.count * byteSize(scratch.dtype);
             QCOMPARE(bytes, sharedBytes(plan, turned, target));
             QCOMPARE(difference(turned, plan, target, 512 * 512, 3, 5), QString());
         }
@@ -286,15 +286,15 @@ class TargetsTest : public QObject {
     }
     void schedulesAreHashedByTheirRows() {
         const auto module = moduleOf("x: \"f32[8, 8]\"", "y = aten.mm.default(x, x); return y");
-        Schedule own(kCpuTarget);
+        Schedule schedule(kCpuTarget);
         const Node& call = *module->graph().outputNode()->inputs()[0];
-        const Hash128 none = own.fingerprint();
-        own.libraries.emplace(call.id(), libraryRowOf(call, kCpuTarget));
-        QVERIFY(!(own.fingerprint() == none));
+        const Hash128 none = schedule.fingerprint();
+        schedule.libraries.emplace(call.id(), libraryRowOf(call, kCpuTarget));
+        QVERIFY(!(schedule.fingerprint() == none));
         const LibraryRow other{.op = "aten.mm.default", .library = kPortable, .whyNot = nullptr};
         Schedule theirs(kCpuTarget);
         theirs.libraries.emplace(call.id(), &other);
-        QVERIFY(!(own.fingerprint() == theirs.fingerprint()));
+        QVERIFY(!(schedule.fingerprint() == theirs.fingerprint()));
     }
     void modelsOnAGpu_data() {
         QTest::addColumn<QString>("path");

@@ -331,7 +331,7 @@ class TrainingTest : public QObject {
     }
 
     /// Sizes are handed over as numbers: one program for all of them.
-    void sizesAcrossTheBorder() {
+    void sizesAcrossTheBoundary() {
         writeGraph(
             "def forward(x: \"f32[s0, 4]\", w: \"f32[4, 4]\"):\n    y = aten.mm.default(x, w)\n"
             "    z = aten.mean.dim(y, [0])\n    return (z,)\n");

@@ -102,7 +102,7 @@ class TrialIsolationTest : public QObject {
             for (TrialJob* job : {&bad, &good}) {
                 job->constants = {{"first", first}, {"second", second}};
                 job->inputs = {Tensor::full(DType::F32, {4, kSize}, 0.5)};
-                job->check.looks = TrialCheck::Looks::NonFinite;
+                job->check.level = TrialCheck::Level::NonFinite;
                 job->check.backend = compiled ? Backend::Cpu : Backend::Reference;
             }
             const auto known = server->run(good, {}, {});

@@ -64,8 +64,8 @@ class UserPassesTest : public QObject {
         const QString place = QTest::currentDataTag();
         CompileRequest options = withRules(QString(kSinToCos) + "place: " + place + "\n");
         int ran = 0;
-        const CompileServices lent = lend(options, {place.toStdString(), "hook", "1", ""},
-                                          [&](Module&, Rewriter&) -> Result<bool> { return ++ran < 0; });
+        const CompileHooks lent = lend(options, {place.toStdString(), "hook", "1", ""},
+                                       [&](Module&, Rewriter&) -> Result<bool> { return ++ran < 0; });
         const CompileTrace trace = compiled(parsed("p = aten.sin.default(x); return (p,)"), options, lent);
         QVERIFY(!trace.failed());
         const QStringList names = stepNames(trace);

@@ -22,7 +22,7 @@ const char* const kGolden = "data/work_done.txt";
 struct Kind {
     const char* name;
     CompileRequest request;
-    std::vector<const char*> tracks;
+    std::vector<const char*> graphNames;
 };
 std::vector<Kind> kinds() {
     CompileRequest frozen, training;
@@ -83,9 +83,9 @@ class WorkDoneTest : public QObject {
         for (const Kind& kind : kinds()) {
             const auto trace = runPipeline(input, kind.request, {.cacheFile = "off"}, {});
             const QString name = modelName(file) + " " + kind.name;
-            for (const char* track : kind.tracks) {
-                const QString row = kind.tracks.size() > 1 ? name + " " + track : name;
-                const Snapshot graph = trace ? trace->resultOf(track) : nullptr;
+            for (const char* graphName : kind.graphNames) {
+                const QString row = kind.graphNames.size() > 1 ? name + " " + graphName : name;
+                const Snapshot graph = trace ? trace->resultOf(graphName) : nullptr;
                 const QString work = !trace            ? QString::fromStdString(trace.error().message)
                                      : trace->failed() ? QString::fromStdString(trace->steps.back().info.error)
                                      : !graph          ? QString("no graph")

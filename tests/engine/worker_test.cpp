@@ -21,9 +21,9 @@
 #include "engine/support/temp_dir.h"
 #include "engine/text/parse.h"
 #include "engine/text/print.h"
+#include "tests/support/fake_worker.h"
 #include "tests/support/graph_eval.h"
 #include "tests/support/paths.h"
-#include "tests/support/stand_in_worker.h"
 #include "tests/support/suites.h"
 
 using namespace cutaway;
@@ -463,7 +463,7 @@ def step(a: "f32[2]"):
         const auto opened = session.open(CUTAWAY_SOURCE_DIR "/resources/models/mlp.pt2");
         const auto run = session.compile({});
         const auto failed = [&] {
-            const StandInWorker dies(script.toStdString());
+            const FakeWorker dies(script.toStdString());
             return session.run(*run, {});
         }();
         QVERIFY(opened && run && !failed);

@@ -8,9 +8,8 @@
 
 namespace cutaway::testing {
 
-inline CompileTrace compiled(const Snapshot& input, const CompileRequest& options,
-                             const CompileServices& services = {}) {
-    auto trace = runPipeline(input, options, services);
+inline CompileTrace compiled(const Snapshot& input, const CompileRequest& options, const CompileHooks& hooks = {}) {
+    auto trace = runPipeline(input, options, hooks);
     if (!trace) qFatal("%s", trace.error().text().c_str());
     return std::move(*trace);
 }
@@ -29,11 +28,11 @@ inline QString calls(const Module& module) {
 
 using PassFunction = std::function<Result<bool>(Module&, Rewriter&)>;
 /// Asks for a plugin's pass; what it returns lends its function.
-inline CompileServices lend(CompileRequest& request, const PluginPass& id, PassFunction function) {
+inline CompileHooks lend(CompileRequest& request, const PluginPass& id, PassFunction function) {
     request.plugins.push_back(id);
-    CompileServices services;
-    services.passes.push_back({id, "Made by a test", std::move(function)});
-    return services;
+    CompileHooks hooks;
+    hooks.passes.push_back({id, "Made by a test", std::move(function)});
+    return hooks;
 }
 
 }  // namespace cutaway::testing

@@ -142,9 +142,9 @@ Kernel gelu(int64_t count) {
     kernel.name = "gelu";
     kernel.buffers = {{DType::F32, true}, {DType::F32, false}};
     kernel.outer = {{0, count}};
-    const Expr own = load(1, x(0));
-    const Expr half = constantLike(own, 0.5), root = constantLike(own, 0.70710678118654752);
-    kernel.stores = {{0, {}, x(0), half * own * (constantLike(own, 1) + call1("erf", own * root))}};
+    const Expr expr = load(1, x(0));
+    const Expr half = constantLike(expr, 0.5), root = constantLike(expr, 0.70710678118654752);
+    kernel.stores = {{0, {}, x(0), half * expr * (constantLike(expr, 1) + call1("erf", expr * root))}};
     return kernel;
 }
 Kernel columnSums(int64_t rows, int64_t columns) {

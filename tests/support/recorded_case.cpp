@@ -30,7 +30,7 @@ class Shape {
 
   private:
     QString number(Node& node) {
-        if (const auto known = m_numbers.find(&node); known != m_numbers.end()) return known->second;
+        if (const auto found = m_numbers.find(&node); found != m_numbers.end()) return found->second;
         QString line;
         if (node.isCall()) {
             line = QString::fromStdString(node.op().name())

@@ -19,7 +19,7 @@ Sections readSections(const QString& path) {
 
 bool writeSections(const QString& path, const Sections& sections) {
     QString all = sections.head;
-    for (const Section& own : sections.all) all += "\n=== " + own.name + "\n" + own.text;
+    for (const Section& section : sections.all) all += "\n=== " + section.name + "\n" + section.text;
     QFile file(path);
     return file.open(QIODevice::WriteOnly) && file.write(all.toUtf8()) > 0;
 }

@@ -320,7 +320,7 @@ class CanvasTest : public QObject {
         view.show();
         QSignalSpy shown(&view, &GraphView::sceneShown);
         testing::UnionBuilder build;
-        NodeKey last = build.add("x", "", {}, Change::Kept, NodeRole::Input);
+        NodeKey last = build.add("x", "", {}, Change::Unchanged, NodeRole::Input);
         for (int i = 0; i < 600; ++i) last = build.add("s" + std::to_string(i), "aten.sin.default", {last});
         build.add("added", "aten.cos.default", {last}, Change::Added);
         view.showGraph(std::make_shared<const UnionGraph>(build.graph()), "a step");
@@ -338,7 +338,7 @@ class CanvasTest : public QObject {
 
     void stubsJumpToTheOtherEnd() {
         testing::UnionBuilder build;
-        const NodeKey first = build.add("first", "", {}, Change::Kept, NodeRole::Input);
+        const NodeKey first = build.add("first", "", {}, Change::Unchanged, NodeRole::Input);
         NodeKey last = build.add("s0", "aten.sin.default", {first});
         for (int i = 1; i < 30; ++i) last = build.add("s" + std::to_string(i), "aten.sin.default", {last});
         const NodeKey sum = build.add("sum", "aten.add.Tensor", {last, first});
@@ -358,7 +358,7 @@ class CanvasTest : public QObject {
 
     void manyFarEdgesAreNamedUnderTheirNode() {
         testing::UnionBuilder build;
-        const NodeKey first = build.add("first", "", {}, Change::Kept, NodeRole::Input);
+        const NodeKey first = build.add("first", "", {}, Change::Unchanged, NodeRole::Input);
         NodeKey last = build.add("s0", "aten.sin.default", {first});
         for (int i = 1; i < 30; ++i) last = build.add("s" + std::to_string(i), "aten.sin.default", {last});
         for (int i = 0; i < 6; ++i) last = build.add("far_" + std::to_string(i), "aten.add.Tensor", {last, first});

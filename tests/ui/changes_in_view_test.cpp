@@ -20,12 +20,12 @@ class ChangesInViewTest : public QObject {
     /// A chain in which the third call is new and the call number `far` is gone.
     static UnionGraph twoPlaces(int far) {
         testing::UnionBuilder build;
-        NodeKey last = build.add("x", "", {}, Change::Kept, NodeRole::Input);
+        NodeKey last = build.add("x", "", {}, Change::Unchanged, NodeRole::Input);
         for (int i = 0; i < far + 20; ++i)
             last = build.add("c" + std::to_string(i), "aten.sin.default", {last},
                              i == 3     ? Change::Added
                              : i == far ? Change::Removed
-                                        : Change::Kept);
+                                        : Change::Unchanged);
         return build.graph();
     }
 
@@ -33,7 +33,7 @@ class ChangesInViewTest : public QObject {
     /// The constant that came instead of a call is a chip on the call that reads it.
     void aChangedChipIsPartOfTheChange() {
         testing::UnionBuilder build;
-        NodeKey last = build.add("x", "", {}, Change::Kept, NodeRole::Input);
+        NodeKey last = build.add("x", "", {}, Change::Unchanged, NodeRole::Input);
         const NodeKey gone = build.add("full", "aten.full.default", {}, Change::Removed);
         const NodeKey now = build.add("folded", "", {}, Change::Added, NodeRole::Constant);
         std::vector<NodeKey> readers;
@@ -98,7 +98,7 @@ class ChangesInViewTest : public QObject {
 
     void whatOnlyMovedIsMarked() {
         testing::UnionBuilder build;
-        NodeKey last = build.add("x", "", {}, Change::Kept, NodeRole::Input), moved = NodeKey::None;
+        NodeKey last = build.add("x", "", {}, Change::Unchanged, NodeRole::Input), moved = NodeKey::None;
         for (int i = 0; i < 80; ++i) {
             last = build.add("c" + std::to_string(i), "aten.sin.default", {last});
             if (i == 50) build.node(moved = last).moved = true;

@@ -140,7 +140,7 @@ class EngineWindowsTest : public QObject, testing::SessionWindowFixture {
             const auto& graph = *m_main->get<GraphWindow>().view().graph();
             if (m_main->selection().place().rewrites > 0) {
                 const bool rewired = std::any_of(graph.edges.begin(), graph.edges.end(),
-                                                 [](const auto& edge) { return edge.change != Change::Kept; });
+                                                 [](const auto& edge) { return edge.change != Change::Unchanged; });
                 const bool moved =
                     place().startsWith("reorder_for_locality") || place().startsWith("stable");  // edges show no order
                 // The schedule decides about nodes and edits none.

@@ -146,8 +146,8 @@ class FakeSource : public ui::Source {
         CT_TRY_VOID(arrive("diff " + std::to_string(before.step) + " " + std::to_string(after.step), progress));
         UnionGraph graph = fusedBias(m_control->tail);
         if (before == after) {
-            for (auto& node : graph.nodes) node.change = Change::Kept;
-            for (auto& edge : graph.edges) edge.change = Change::Kept;
+            for (auto& node : graph.nodes) node.change = Change::Unchanged;
+            for (auto& edge : graph.edges) edge.change = Change::Unchanged;
             graph.added = graph.removed = graph.edited = 0;
         }
         return graph;
@@ -184,7 +184,7 @@ class FakeSource : public ui::Source {
         const UnionGraph graph = fusedBias(m_control->tail);
         for (const auto& node : graph.nodes) {
             const bool here =
-                node.change == Change::Kept || node.change == (fused(place) ? Change::Added : Change::Removed);
+                node.change == Change::Unchanged || node.change == (fused(place) ? Change::Added : Change::Removed);
             if (node.info.id != id || !here) continue;
             NodeDetails details;
             details.node = node.info;
@@ -349,11 +349,11 @@ class FakeSource : public ui::Source {
         if (const auto budget = budgetOf(run); !budget) return budget.error();
         return "node " + std::to_string(packed(node)) + " is saved";
     }
-    Result<std::vector<HeldBytes>> heldBytes(RunId run, const Progress&) override {
+    Result<std::vector<SavedBytes>> heldBytes(RunId run, const Progress&) override {
         if (const auto budget = budgetOf(run); !budget) return budget.error();
-        return std::vector<HeldBytes>{{static_cast<NodeKey>(13), "t", false, 512},
-                                      {static_cast<NodeKey>(17), "r0", false, 768},
-                                      {static_cast<NodeKey>(18), "r1", true, 256}};
+        return std::vector<SavedBytes>{{static_cast<NodeKey>(13), "t", false, 512},
+                                       {static_cast<NodeKey>(17), "r0", false, 768},
+                                       {static_cast<NodeKey>(18), "r1", true, 256}};
     }
     Result<void> canBuild(RunId) override { return {}; }
     /// Training graphs do not run.

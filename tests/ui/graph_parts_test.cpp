@@ -22,8 +22,8 @@ namespace {
 /// a reads x and w, b reads a, c reads x, d reads b and c, e reads d; u stands alone.
 UnionGraph diamond() {
     testing::UnionBuilder build;
-    const NodeKey x = build.add("x", "", {}, Change::Kept, NodeRole::Input);
-    const NodeKey w = build.add("w", "", {}, Change::Kept, NodeRole::Parameter);
+    const NodeKey x = build.add("x", "", {}, Change::Unchanged, NodeRole::Input);
+    const NodeKey w = build.add("w", "", {}, Change::Unchanged, NodeRole::Parameter);
     const NodeKey a = build.add("a", "aten.mm.default", {x, w});
     const NodeKey b = build.add("b", "aten.relu.default", {a});
     const NodeKey c = build.add("c", "aten.relu.default", {x});

@@ -25,7 +25,7 @@ inline ui::LayoutProblem randomProblem(int nodes, unsigned seed) {
 class UnionBuilder {
   public:
     NodeKey add(const std::string& name, const std::string& op, const std::vector<NodeKey>& inputs = {},
-                Change change = Change::Kept, NodeRole role = NodeRole::Call) {
+                Change change = Change::Unchanged, NodeRole role = NodeRole::Call) {
         UnionGraph::Node node;
         node.change = change;
         node.info.id = static_cast<NodeKey>(m_graph.nodes.size() + 10);  // not the index: ids must not be taken for one
@@ -36,7 +36,8 @@ class UnionBuilder {
         node.info.bytes = 512;
         m_graph.nodes.push_back(node);
         for (NodeKey input : inputs)
-            connect(input, node.info.id, change == Change::Added || change == Change::Removed ? change : Change::Kept);
+            connect(input, node.info.id,
+                    change == Change::Added || change == Change::Removed ? change : Change::Unchanged);
         m_graph.added += change == Change::Added;
         m_graph.removed += change == Change::Removed;
         m_graph.edited += change == Change::Edited;
@@ -57,9 +58,9 @@ class UnionBuilder {
 /// A bias addition fused into its matrix product, between a short head and a tail of `tail` unchanged ops.
 inline UnionGraph fusedBias(int tail) {
     UnionBuilder build;
-    const NodeKey x = build.add("x", "", {}, Change::Kept, NodeRole::Input);
-    const NodeKey w = build.add("w", "", {}, Change::Kept, NodeRole::Parameter);
-    const NodeKey b = build.add("b", "", {}, Change::Kept, NodeRole::Parameter);
+    const NodeKey x = build.add("x", "", {}, Change::Unchanged, NodeRole::Input);
+    const NodeKey w = build.add("w", "", {}, Change::Unchanged, NodeRole::Parameter);
+    const NodeKey b = build.add("b", "", {}, Change::Unchanged, NodeRole::Parameter);
     const NodeKey t = build.add("t", "aten.permute.default", {w});
     const NodeKey m = build.add("m", "aten.mm.default", {x, t}, Change::Removed);
     const NodeKey y = build.add("y", "aten.add.Tensor", {m, b}, Change::Removed);
@@ -71,14 +72,14 @@ inline UnionGraph fusedBias(int tail) {
         last = build.add("r" + std::to_string(i), i % 2 ? "aten.sin.default" : "aten.relu.default", {last});
         build.node(last).info.module = "tail." + std::to_string(i / 10);
     }
-    build.add("output", "", {last}, Change::Kept, NodeRole::Output);
+    build.add("output", "", {last}, Change::Unchanged, NodeRole::Output);
     return build.graph();
 }
 
 /// So many equal layers, each of an attention and an mlp of three calls, and a head of two.
 inline UnionGraph blocks(int layers) {
     UnionBuilder build;
-    NodeKey last = build.add("x", "", {}, Change::Kept, NodeRole::Input);
+    NodeKey last = build.add("x", "", {}, Change::Unchanged, NodeRole::Input);
     const auto call = [&](const std::string& name, const std::string& op, const std::string& module) {
         last = build.add(name, op, {last});
         build.node(last).info.module = module;
@@ -90,7 +91,7 @@ inline UnionGraph blocks(int layers) {
                      k % 2 ? "aten.sin.default" : "aten.relu.default", "layer." + std::to_string(i) + module);
     call("h0", "aten.cos.default", "head");
     call("h1", "aten.exp.default", "head");
-    build.add("output", "", {last}, Change::Kept, NodeRole::Output);
+    build.add("output", "", {last}, Change::Unchanged, NodeRole::Output);
     return build.graph();
 }
 
@@ -105,7 +106,8 @@ inline UnionGraph bigGraph(int nodes, int every, unsigned seed = 1) {
         if (i > 12 && random() % 3 == 0) inputs.push_back(made[i - 1 - random() % 12]);
         const bool changed = every > 0 && i > 0 && i % every == 0;
         made.push_back(build.add("n" + std::to_string(i), i == 0 ? "" : "aten.mul.Tensor", inputs,
-                                 changed ? Change::Edited : Change::Kept, i == 0 ? NodeRole::Input : NodeRole::Call));
+                                 changed ? Change::Edited : Change::Unchanged,
+                                 i == 0 ? NodeRole::Input : NodeRole::Call));
     }
     return build.graph();
 }

@@ -50,7 +50,7 @@ class KernelMarksTest : public QObject, testing::SessionWindowFixture {
         for (const auto& node : view().graph()->nodes)
             if (node.info.op == op) m_main->selection().setNode(node.info.id);
         settle();
-        QTRY_VERIFY_WITH_TIMEOUT(controller().kernelLooks().marks(controller().runs().front().id),
+        QTRY_VERIFY_WITH_TIMEOUT(controller().kernelQuery().marks(controller().runs().front().id),
                                  testing::kEnginePatience);
     }
     /// Operators of the nodes on show that are ringed.
@@ -145,16 +145,16 @@ class KernelMarksTest : public QObject, testing::SessionWindowFixture {
         NodeFacts facts;
         facts.after.emplace();
         facts.after->node.id = static_cast<NodeKey>(7);
-        KernelCall own, other;
-        own.kernel = "backward/kernel3";
-        own.kind = "reduction";
-        own.nodes = {static_cast<NodeKey>(7)};
-        own.microseconds = 250;
+        KernelCall call, other;
+        call.kernel = "backward/kernel3";
+        call.kind = "reduction";
+        call.nodes = {static_cast<NodeKey>(7)};
+        call.microseconds = 250;
         other.kind = "library: mm (oneDNN)";
         other.nodes = {static_cast<NodeKey>(8)};
         other.replaced = {static_cast<NodeKey>(7)};
         other.microseconds = 750;
-        facts.kernels = std::make_shared<const KernelMarks>(std::vector<KernelCall>{own, other});
+        facts.kernels = std::make_shared<const KernelMarks>(std::vector<KernelCall>{call, other});
         NodeModel model;
         model.setFacts(facts);
         const QString text = testing::treeText(model);
@@ -208,7 +208,7 @@ class KernelMarksTest : public QObject, testing::SessionWindowFixture {
         openAndCompile();
         goToLast();
         choose("aten.cos.default");
-        const auto marks = controller().kernelLooks().marks(controller().runs().front().id);
+        const auto marks = controller().kernelQuery().marks(controller().runs().front().id);
         QStringList names;
         for (const auto& node : view().graph()->nodes) names << marks->shortName(node.info.id, {});
         names.removeDuplicates();

@@ -24,7 +24,7 @@ using namespace cutaway::ui;
 class LoopsWindowTest : public QObject, testing::SessionWindowFixture {
     Q_OBJECT
 
-    LoopLooks& looks() { return controller().loopLooks(); }
+    LoopQuery& query() { return controller().loopQuery(); }
     LoopsWindow& window() { return m_main->get<LoopsWindow>(); }
     QTableView* table() { return window().findChild<QTableView*>(); }
     QString label(const char* name) { return window().findChild<QLabel*>(name)->text(); }
@@ -42,20 +42,20 @@ class LoopsWindowTest : public QObject, testing::SessionWindowFixture {
         controller().compile({});
         QTRY_VERIFY_WITH_TIMEOUT(!controller().runs().empty() && m_main->isSettled(), testing::kEnginePatience);
         m_main->raiseWindow(&window());
-        QTRY_VERIFY_WITH_TIMEOUT(looks().forms() != nullptr, testing::kEnginePatience);
+        QTRY_VERIFY_WITH_TIMEOUT(query().forms() != nullptr, testing::kEnginePatience);
     }
     /// The row of a kernel of this kind.
     int rowOf(const std::string& kind) {
-        for (size_t i = 0; i < looks().kernels().size(); ++i)
-            if (looks().kernels()[i].kind == kind) return static_cast<int>(i);
+        for (size_t i = 0; i < query().kernels().size(); ++i)
+            if (query().kernels()[i].kind == kind) return static_cast<int>(i);
         return -1;
     }
     void choose(int row) {
         QVERIFY(row >= 0);
         table()->selectRow(row);
-        QTRY_VERIFY_WITH_TIMEOUT(looks().forms() && !text("Kernel").isEmpty(), testing::kEnginePatience);
+        QTRY_VERIFY_WITH_TIMEOUT(query().forms() && !text("Kernel").isEmpty(), testing::kEnginePatience);
         QTRY_VERIFY_WITH_TIMEOUT(
-            text("Kernel").startsWith(QString::fromStdString(looks().kernels()[static_cast<size_t>(row)].name)),
+            text("Kernel").startsWith(QString::fromStdString(query().kernels()[static_cast<size_t>(row)].name)),
             testing::kEnginePatience);
     }
 
@@ -88,7 +88,7 @@ class LoopsWindowTest : public QObject, testing::SessionWindowFixture {
         QVERIFY(label("loopsSummary").contains("Compile the model first"));
         QVERIFY(!button("Check")->isEnabled() && !button("Run")->isEnabled());
         open("tiny_transformer");
-        QCOMPARE(static_cast<size_t>(table()->model()->rowCount()), looks().kernels().size());
+        QCOMPARE(static_cast<size_t>(table()->model()->rowCount()), query().kernels().size());
         choose(rowOf("reduction"));
         QVERIFY2(text("Kernel").contains(" < "), qPrintable(text("Kernel")));
         QVERIFY2(text("Plan").startsWith("order x0"), qPrintable(text("Plan")));
@@ -125,14 +125,14 @@ class LoopsWindowTest : public QObject, testing::SessionWindowFixture {
     }
     void nodesChooseKernels() {
         open("tiny_transformer");
-        const int row = static_cast<int>(looks().kernels().size()) - 1;
-        m_main->selection().setNode(looks().kernels()[static_cast<size_t>(row)].nodes.front());
+        const int row = static_cast<int>(query().kernels().size()) - 1;
+        m_main->selection().setNode(query().kernels()[static_cast<size_t>(row)].nodes.front());
         settle();
         QCOMPARE(table()->selectionModel()->selectedRows().value(0).row(), row);
-        QCOMPARE(looks().kernel(), QString::fromStdString(looks().kernels()[static_cast<size_t>(row)].name));
+        QCOMPARE(query().kernel(), QString::fromStdString(query().kernels()[static_cast<size_t>(row)].name));
         table()->setFocus();
         table()->selectRow(0);
-        QCOMPARE(m_main->selection().node(), looks().kernels()[0].nodes.back());
+        QCOMPARE(m_main->selection().node(), query().kernels()[0].nodes.back());
     }
 
     /// What is chosen in the Kernels window is chosen here.
@@ -144,7 +144,7 @@ class LoopsWindowTest : public QObject, testing::SessionWindowFixture {
         for (int row = 0; row < kernels->model()->rowCount(); ++row) {
             if (kernels->model()->index(row, 0).data().toString() != QStringLiteral("kernel3")) continue;
             kernels->selectRow(row);
-            QCOMPARE(looks().kernel(), QStringLiteral("kernel3"));
+            QCOMPARE(query().kernel(), QStringLiteral("kernel3"));
             return;
         }
         QFAIL("the Kernels window lists no kernel3");
@@ -186,9 +186,9 @@ class LoopsWindowTest : public QObject, testing::SessionWindowFixture {
         area("Plan")->setPlainText(plan);
         const QString before = text("C++");
         button("Run")->click();
-        QVERIFY(looks().isRunning());
+        QVERIFY(query().isRunning());
         QVERIFY(window().activity());
-        QTRY_VERIFY_WITH_TIMEOUT(!looks().isRunning(), testing::kEnginePatience);
+        QTRY_VERIFY_WITH_TIMEOUT(!query().isRunning(), testing::kEnginePatience);
         QVERIFY2(label("planResult").contains("same results to the bit"), qPrintable(label("planResult")));
         QVERIFY(label("planResult").contains("as chosen"));
         QVERIFY(text("C++") != before);
@@ -201,13 +201,13 @@ class LoopsWindowTest : public QObject, testing::SessionWindowFixture {
         open("tiny_transformer");
         choose(rowOf("pointwise"));
         button("Run")->click();
-        QVERIFY(looks().isRunning());
+        QVERIFY(query().isRunning());
         QVERIFY(button("Stop"));
         button("Stop")->click();
-        QVERIFY(!looks().isRunning());
+        QVERIFY(!query().isRunning());
         QCOMPARE(label("planResult"), QStringLiteral("Stopped."));
         controller().close();
-        QTRY_VERIFY(looks().kernels().empty());
+        QTRY_VERIFY(query().kernels().empty());
         QVERIFY(text("Kernel").isEmpty() && text("Plan").isEmpty());
     }
 };

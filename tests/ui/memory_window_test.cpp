@@ -32,7 +32,7 @@ std::shared_ptr<const MemoryPlan> madeByHand() {
                    {"kernel1", MemoryMaker::Kernel, "reduction", {key(4)}, {"c"}}};
     plan->values = {{key(2), "a", "f32[32]", 128, 0, Place::Arena, 0, 1, false, false},
                     {key(3), "b", "f32[64]", 256, 128, Place::Arena, 1, 2, false, false},
-                    {key(3), "own", "f32[16]", 64, 0, Place::Own, 1, 1, false, false},
+                    {key(3), "own", "f32[16]", 64, 0, Place::Heap, 1, 1, false, false},
                     {key(4), "c", "f32[16]", 64, 0, Place::Arena, 2, 2, true, false}};
     plan->arena = 384;
     plan->own = 64;
@@ -61,20 +61,20 @@ std::shared_ptr<const MemoryPlan> large(int calls) {
 class MemoryWindowTest : public QObject, testing::SessionWindowFixture {
     Q_OBJECT
 
-    MemoryLooks& looks() { return controller().memoryLooks(); }
+    MemoryQuery& query() { return controller().memoryQuery(); }
     MemoryWindow& window() { return m_main->get<MemoryWindow>(); }
     MemoryView& view() { return *window().findChild<MemoryView*>(); }
     QTableView* table() { return window().findChild<QTableView*>(); }
-    QComboBox* track() { return window().findChild<QComboBox*>(); }
+    QComboBox* graphs() { return window().findChild<QComboBox*>(); }
     QString label(const char* name) { return window().findChild<QLabel*>(name)->text(); }
-    const MemoryPlan& plan(size_t index = 0) { return (*looks().plans())[index]; }
+    const MemoryPlan& plan(size_t index = 0) { return (*query().plans())[index]; }
     void open(const QString& model, const CompileRequest& request = {}) {
         m_main->open(testing::testFile("../resources/models/" + model + ".pt2"));
         QTRY_VERIFY_WITH_TIMEOUT(controller().model() && m_main->isSettled(), testing::kEnginePatience);
         controller().compile(request);
         QTRY_VERIFY_WITH_TIMEOUT(!controller().runs().empty() && m_main->isSettled(), testing::kEnginePatience);
         m_main->raiseWindow(&window());
-        QTRY_VERIFY_WITH_TIMEOUT(looks().plans() != nullptr, testing::kEnginePatience);
+        QTRY_VERIFY_WITH_TIMEOUT(query().plans() != nullptr, testing::kEnginePatience);
         QTRY_VERIFY_WITH_TIMEOUT(m_main->isSettled(), testing::kEnginePatience);
     }
 
@@ -207,7 +207,7 @@ class MemoryWindowTest : public QObject, testing::SessionWindowFixture {
         QVERIFY(label("memorySummary").contains("Compile the model first"));
         QVERIFY(!buttonOf(window(), "Peak")->isEnabled());
         open("tiny_transformer");
-        QVERIFY(!track()->isVisible());
+        QVERIFY(!graphs()->isVisible());
         QVERIFY2(label("memorySummary").contains("arena "), qPrintable(label("memorySummary")));
         QVERIFY2(label("memoryLiving").contains(QStringLiteral("call %1 of").arg(plan().peak + 1)) &&
                      label("memoryLiving").contains("the peak"),
@@ -245,22 +245,22 @@ class MemoryWindowTest : public QObject, testing::SessionWindowFixture {
         CompileRequest request;
         request.mode = Mode::Training;
         open("tiny_transformer", request);
-        QVERIFY(track()->isVisible());
-        QCOMPARE(track()->count(), 2);
+        QVERIFY(graphs()->isVisible());
+        QCOMPARE(graphs()->count(), 2);
         const auto choose = [&](const char* name) {
             const Run& run = controller().runs().back();
             m_main->selection().setPlace({run.id, *run.lastStepOf(name), 0});
             QTRY_VERIFY_WITH_TIMEOUT(m_main->isSettled(), testing::kEnginePatience);
         };
         choose("backward");
-        QCOMPARE(track()->currentText(), QStringLiteral("backward"));
+        QCOMPARE(graphs()->currentText(), QStringLiteral("backward"));
         QVERIFY(label("memorySummary").contains(QStringLiteral("%1 calls").arg(plan(1).calls.size())));
         picture("memory-backward", 300);
         choose("forward");
-        QCOMPARE(track()->currentText(), QStringLiteral("forward"));
+        QCOMPARE(graphs()->currentText(), QStringLiteral("forward"));
         picture("memory-forward", 300);
         controller().close();
-        QTRY_VERIFY(!looks().plans());
+        QTRY_VERIFY(!query().plans());
         QCOMPARE(table()->model()->rowCount(), 0);
         QVERIFY(label("memorySummary").contains("Compile the model first"));
     }

@@ -49,7 +49,7 @@ class PanesTest : public QObject {
 
     static UnionGraph chainFromNothing(Change change, int length) {
         testing::UnionBuilder build;
-        NodeKey last = build.add("x", "", {}, Change::Kept, NodeRole::Input);
+        NodeKey last = build.add("x", "", {}, Change::Unchanged, NodeRole::Input);
         NodeKey made = build.add("constant", "aten.full.default", {}, change);
         for (int i = 0; i < length; ++i)
             made = build.add("made" + std::to_string(i), "aten.cos.default", {made}, change);
@@ -84,8 +84,8 @@ class PanesTest : public QObject {
     /// An input that is read late stands low, though it comes first.
     void anUnchangedGraphIsReadFromItsTop() {
         testing::UnionBuilder build;
-        const NodeKey late = build.add("late", "", {}, Change::Kept, NodeRole::Input);
-        NodeKey last = build.add("x", "", {}, Change::Kept, NodeRole::Input);
+        const NodeKey late = build.add("late", "", {}, Change::Unchanged, NodeRole::Input);
+        NodeKey last = build.add("x", "", {}, Change::Unchanged, NodeRole::Input);
         for (int i = 0; i < 60; ++i) last = build.add("n" + std::to_string(i), "aten.sin.default", {last});
         build.add("sum", "aten.add.Tensor", {last, late});
         QVERIFY(show(build.graph()));
@@ -106,7 +106,7 @@ class PanesTest : public QObject {
         QFETCH(Change, change);
         QFETCH(int, changed);
         testing::UnionBuilder build;
-        NodeKey last = build.add("x", "", {}, Change::Kept, NodeRole::Input);
+        NodeKey last = build.add("x", "", {}, Change::Unchanged, NodeRole::Input);
         for (int i = 0; i < 40; ++i) last = build.add("before" + std::to_string(i), "aten.sin.default", {last});
         NodeKey end = last;
         for (int i = 0; i < changed; ++i)
@@ -125,7 +125,7 @@ class PanesTest : public QObject {
     /// What goes and what comes in its place are on show together.
     void bothSidesOfAChangeComeIntoView() {
         testing::UnionBuilder build;
-        NodeKey last = build.add("x", "", {}, Change::Kept, NodeRole::Input);
+        NodeKey last = build.add("x", "", {}, Change::Unchanged, NodeRole::Input);
         for (int i = 0; i < 30; ++i) last = build.add("before" + std::to_string(i), "aten.sin.default", {last});
         const NodeKey old = build.add("old", "aten.native_layer_norm.default", {last}, Change::Removed);
         NodeKey made = last;
@@ -224,10 +224,10 @@ class PanesTest : public QObject {
     /// What somebody has chosen to look at stays on show when the window grows, in both panes.
     void aNewSizeKeepsTheView() {
         testing::UnionBuilder build;
-        NodeKey last = build.add("x", "", {}, Change::Kept, NodeRole::Input), chosen = NodeKey::None;
+        NodeKey last = build.add("x", "", {}, Change::Unchanged, NodeRole::Input), chosen = NodeKey::None;
         for (int i = 0; i < 90; ++i) {
             last = build.add("n" + std::to_string(i), "aten.sin.default", {last},
-                             i == 3 || i == 80 ? Change::Edited : Change::Kept);
+                             i == 3 || i == 80 ? Change::Edited : Change::Unchanged);
             if (i == 50) chosen = last;
         }
         QVERIFY(show(build.graph()));

@@ -152,10 +152,10 @@ class PartitionWindowTest : public QObject, testing::SessionWindowFixture {
     void whatIsSavedIsListed() {
         QFETCH(QString, model);
         openForTraining(model);
-        const PartitionChoice& own = controller().partition()->own;
-        QVERIFY(!own.saved.empty());
-        QCOMPARE(listed(), nodesOf(own));
-        QVERIFY2(totals().startsWith(QString("%1 saved value").arg(own.saved.size())), qPrintable(totals()));
+        const PartitionChoice& choice = controller().partition()->own;
+        QVERIFY(!choice.saved.empty());
+        QCOMPARE(listed(), nodesOf(choice));
+        QVERIFY2(totals().startsWith(QString("%1 saved value").arg(choice.saved.size())), qPrintable(totals()));
         const QAbstractItemModel& rows = *table()->model();
         for (int row = 0; row < rows.rowCount(); ++row) {
             QVERIFY(rows.index(row, PartitionModel::Bytes).data(Qt::TextAlignmentRole).toInt() & Qt::AlignRight);
@@ -179,7 +179,7 @@ class PartitionWindowTest : public QObject, testing::SessionWindowFixture {
         button("Show in Graph")->click();
         settle();
         QVERIFY(graph().canvas().marks());
-        QCOMPARE(ringed(), nodesOf(own));
+        QCOMPARE(ringed(), nodesOf(choice));
         picture("joint-" + model);
         picturesCarryTheMarks();
     }
@@ -188,7 +188,7 @@ class PartitionWindowTest : public QObject, testing::SessionWindowFixture {
         openForTraining("tiny_transformer");
         button("Show in Graph")->click();
         settle();
-        const PartitionChoice own = controller().partition()->own;
+        const PartitionChoice choice = controller().partition()->own;
         const Place before = m_main->selection().place();
         slider()->setSliderDown(true);
         for (const int tick : {900, 700, 500, 350, 200}) slider()->setValue(tick);
@@ -197,7 +197,7 @@ class PartitionWindowTest : public QObject, testing::SessionWindowFixture {
         const auto tried = controller().candidate();
         QVERIFY(tried);
         QCOMPARE(tried->budget, 0.2);
-        QVERIFY(tried->activationBytes < own.activationBytes);
+        QVERIFY(tried->activationBytes < choice.activationBytes);
         QCOMPARE(listed(), nodesOf(*tried));
         QCOMPARE(ringed(), nodesOf(*tried));
         QVERIFY2(totals().contains("(this run: "), qPrintable(totals()));
@@ -226,7 +226,7 @@ class PartitionWindowTest : public QObject, testing::SessionWindowFixture {
     void keysMoveCompileAndReturn() {
         openForTraining("mlp");
         QVERIFY(slider()->hasFocus());
-        const PartitionChoice own = controller().partition()->own;
+        const PartitionChoice choice = controller().partition()->own;
         QTest::keyClick(slider(), Qt::Key_Home);
         settle();
         QVERIFY(controller().candidate());
@@ -236,7 +236,7 @@ class PartitionWindowTest : public QObject, testing::SessionWindowFixture {
         settle();
         QVERIFY(!controller().candidate());
         QCOMPARE(slider()->value(), slider()->maximum());
-        QCOMPARE(listed(), nodesOf(own));
+        QCOMPARE(listed(), nodesOf(choice));
         QVERIFY(!button("Compile with")->isEnabled() && !button("Back to")->isEnabled());
         auto* number = window().findChild<QDoubleSpinBox*>();
         number->setFocus();
@@ -357,13 +357,13 @@ class PartitionWindowTest : public QObject, testing::SessionWindowFixture {
             QVERIFY(forward && backward);
             // Each pane is filled by its own side, and readable.
             for (const GraphCanvas* pane : {&graph().canvas(), &graph().secondCanvas()}) {
-                QRectF own;
+                QRectF rect;
                 for (size_t i = 0; i < pane->scene()->nodes.size(); ++i)
-                    if (shownIn(pane->mode(), pane->scene()->picture.nodes[i].change)) own |= pane->scene()->nodes[i];
+                    if (shownIn(pane->mode(), pane->scene()->picture.nodes[i].change)) rect |= pane->scene()->nodes[i];
                 const QRectF view = pane->view();
                 QVERIFY(pane->scale() >= kTextZoom);
-                QVERIFY(view.intersects(own));
-                QVERIFY(pane->scale() >= 1 || own.width() > 0.6 * view.width() || own.height() > 0.6 * view.height());
+                QVERIFY(view.intersects(rect));
+                QVERIFY(pane->scale() >= 1 || rect.width() > 0.6 * view.width() || rect.height() > 0.6 * view.height());
             }
             picture("beside-module-" + model);
         }
@@ -405,7 +405,7 @@ class PartitionWindowTest : public QObject, testing::SessionWindowFixture {
         picture("results-" + QString::number(key));
     }
 
-    void stepsAreGroupedByTrack() {
+    void stepsAreGroupedByGraph() {
         openForTraining("mlp");
         auto* tree = m_main->window("steps")->findChild<QTreeView*>();
         QStringList top;

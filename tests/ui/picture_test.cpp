@@ -82,7 +82,7 @@ class PictureTest : public QObject {
     void hubsLeadNowhereAndOneNodeIsNoFold() {
         // A change whose neighbour is read by all of a wide graph: the width is not shown.
         testing::UnionBuilder build;
-        const NodeKey x = build.add("x", "", {}, Change::Kept, NodeRole::Input);
+        const NodeKey x = build.add("x", "", {}, Change::Unchanged, NodeRole::Input);
         const NodeKey hub = build.add("hub", "aten.relu.default", {x});
         std::vector<NodeKey> ends = {build.add("changed", "aten.sin.default", {hub}, Change::Edited)};
         for (int i = 0; i < 40; ++i) {
@@ -191,8 +191,9 @@ class PictureTest : public QObject {
 
     void unusedInputsAreGathered() {
         testing::UnionBuilder build;
-        for (int i = 0; i < 5; ++i) build.add("unused" + std::to_string(i), "", {}, Change::Kept, NodeRole::Buffer);
-        const NodeKey x = build.add("x", "", {}, Change::Kept, NodeRole::Input);
+        for (int i = 0; i < 5; ++i)
+            build.add("unused" + std::to_string(i), "", {}, Change::Unchanged, NodeRole::Buffer);
+        const NodeKey x = build.add("x", "", {}, Change::Unchanged, NodeRole::Input);
         build.add("y", "aten.relu.default", {x});
         PictureOptions how = options(false);
         QCOMPARE(printed(makePicture(build.graph(), how)), "0 5 unused inputs -> \n1 x -> 2\n2 relu.default -> \n");
@@ -230,8 +231,8 @@ class PictureTest : public QObject {
 
     void rewiredEdgesAreDashed() {
         testing::UnionBuilder build;
-        const NodeKey a = build.add("a", "", {}, Change::Kept, NodeRole::Input),
-                      b = build.add("b", "", {}, Change::Kept, NodeRole::Input);
+        const NodeKey a = build.add("a", "", {}, Change::Unchanged, NodeRole::Input),
+                      b = build.add("b", "", {}, Change::Unchanged, NodeRole::Input);
         const NodeKey c = build.add("c", "aten.relu.default");
         build.connect(a, c, Change::Removed);
         build.connect(b, c, Change::Added);
@@ -240,7 +241,7 @@ class PictureTest : public QObject {
 
     void editedNodesShowBothSides() {
         testing::UnionBuilder build;
-        const NodeKey a = build.add("a", "", {}, Change::Kept, NodeRole::Input);
+        const NodeKey a = build.add("a", "", {}, Change::Unchanged, NodeRole::Input);
         const NodeKey b = build.add("b", "aten.relu_.default", {a}, Change::Edited);
         build.node(b).beforeOp = "aten.relu.default";
         build.node(b).beforeType = "f32[8]";

@@ -76,12 +76,12 @@ class StepsModelTest : public QObject {
     }
 
     /// The stages of forward and backward take turns; each side is one row with its stages.
-    void tracksAreRowsOfTheirOwn() {
+    void graphsAreRowsOfTheirOwn() {
         std::vector<StepInfo> steps;
-        const auto add = [&](const char* track, const char* stage, const char* name, StepState state) {
+        const auto add = [&](const char* graphName, const char* stage, const char* name, StepState state) {
             StepInfo& step = steps.emplace_back();
             step.index = static_cast<int>(steps.size()) - 1;
-            step.track = track;
+            step.graphName = graphName;
             step.stage = stage;
             step.name = name;
             step.state = state;

@@ -240,7 +240,7 @@ class WindowKeysTest : public QObject, private testing::MainWindowFixture {
         const auto changeOf = [&](NodeKey id) {
             for (const auto& node : m_main->get<GraphWindow>().view().graph()->nodes)
                 if (node.info.id == id) return node.change;
-            return Change::Kept;
+            return Change::Unchanged;
         };
         for (const char* window : {"graph", "text"}) {
             m_main->raiseWindow(m_main->window(window));
@@ -248,10 +248,10 @@ class WindowKeysTest : public QObject, private testing::MainWindowFixture {
             m_main->selection().setNode(NodeKey::None);
             press(Qt::Key_F8);
             const NodeKey first = m_main->selection().node();
-            QVERIFY2(first != NodeKey::None && changeOf(first) != Change::Kept, window);
+            QVERIFY2(first != NodeKey::None && changeOf(first) != Change::Unchanged, window);
             press(Qt::Key_F8);
             const NodeKey second = m_main->selection().node();
-            QVERIFY2(second != first && changeOf(second) != Change::Kept, window);
+            QVERIFY2(second != first && changeOf(second) != Change::Unchanged, window);
             press(Qt::Key_F8, Qt::ShiftModifier);
             QCOMPARE(m_main->selection().node(), first);
         }
@@ -266,7 +266,7 @@ class WindowKeysTest : public QObject, private testing::MainWindowFixture {
         const auto inView = [](GraphCanvas& pane) {
             const auto& nodes = pane.scene()->picture.nodes;
             for (size_t i = 0; i < nodes.size(); ++i)
-                if (nodes[i].change != Change::Kept && shownIn(pane.mode(), nodes[i].change) &&
+                if (nodes[i].change != Change::Unchanged && shownIn(pane.mode(), nodes[i].change) &&
                     QRectF(pane.rect()).contains(pane.toWidget(pane.scene()->nodes[i].center())))
                     return true;
             return false;

@@ -27,16 +27,16 @@ bool EdgePainter::touchesCurrent(int edge) const {
 }
 
 Change EdgePainter::lookOf(int edge) const {
-    return m_request.marks ? Change::Kept : m_scene.picture.edges[edge].change;
+    return m_request.marks ? Change::Unchanged : m_scene.picture.edges[edge].change;
 }
 
 QPen EdgePainter::penOf(int edge) const {
     const auto& link = m_scene.picture.edges[edge];
     const Change look = lookOf(edge);
-    QColor color = look == Change::Kept ? m_colors.edge : m_colors[look].line;
-    double width = look == Change::Kept ? 1.1 : 1.8;
+    QColor color = look == Change::Unchanged ? m_colors.edge : m_colors[look].line;
+    double width = look == Change::Unchanged ? 1.1 : 1.8;
     if (touchesCurrent(edge)) {
-        if (look == Change::Kept) color = m_colors.current;
+        if (look == Change::Unchanged) color = m_colors.current;
         width += 0.9;
     }
     QPen pen(color, width / std::min(1.0, m_request.scale * 1.6));
@@ -57,7 +57,8 @@ void EdgePainter::paint(const std::vector<int>& touching) {
     for (int index : touching)
         if (edgeShown(index)) {
             const bool rewired = m_scene.picture.edges[index].rewired && !m_request.marks;
-            (lookOf(index) == Change::Kept && !rewired && !touchesCurrent(index) ? kept : changed).push_back(index);
+            (lookOf(index) == Change::Unchanged && !rewired && !touchesCurrent(index) ? kept : changed)
+                .push_back(index);
         }
     m_work.edges += static_cast<int>(kept.size() + changed.size());
     if (kept.size() + changed.size() <= kManyEdges) {
@@ -111,7 +112,7 @@ void EdgePainter::paintArrowOf(int index, const QColor& color) {
 void EdgePainter::paintSignOf(int index) {
     const Change change = lookOf(index);
     const QPointF middle = m_scene.edges[index].middle;
-    if (change != Change::Kept && m_request.scale >= kTextZoom &&
+    if (change != Change::Unchanged && m_request.scale >= kTextZoom &&
         m_request.area.adjusted(-10, -10, 10, 10).contains(middle))
         paintSign(middle, change);
 }
@@ -146,12 +147,12 @@ void EdgePainter::paintFar(const std::vector<int>& edges) {
         // Unchanged and hardly longer than a pixel: thousands of them would take long to paint and show nothing.
         const QLineF line(m_scene.edges[index].tail, m_scene.edges[index].head);
         const double pixels = (std::abs(line.dx()) + std::abs(line.dy())) * m_request.scale;
-        if (lookOf(index) == Change::Kept && pixels < 1.5) continue;
+        if (lookOf(index) == Change::Unchanged && pixels < 1.5) continue;
         lines[static_cast<int>(lookOf(index))].append(line);
         ++m_work.edges;
     }
     for (const auto& [change, batch] : lines) {
-        const bool kept = static_cast<Change>(change) == Change::Kept;
+        const bool kept = static_cast<Change>(change) == Change::Unchanged;
         QPen pen(kept ? m_colors.edge : m_colors.states[change].line, kept ? 1 : 2);
         pen.setCosmetic(true);
         m_painter.setPen(pen);

@@ -64,8 +64,8 @@ class AccessibleCanvas : public QAccessibleWidget {
     }
     QAccessibleInterface* child(int index) const override {
         if (index < 0 || index >= childCount()) return nullptr;
-        if (const auto known = m_ids.constFind(index); known != m_ids.constEnd())
-            return QAccessible::accessibleInterface(*known);
+        if (const auto found = m_ids.constFind(index); found != m_ids.constEnd())
+            return QAccessible::accessibleInterface(*found);
         auto* made = new AccessibleNode(m_canvas, index);
         m_ids.insert(index, QAccessible::registerAccessibleInterface(made));
         return made;

@@ -227,7 +227,7 @@ void GraphCanvas::frameChange() {
         constexpr double kScale = 0.85;
         QRectF first;
         for (size_t i = 0; i < m_scene->nodes.size(); ++i) {
-            if (m_scene->picture.nodes[i].change == Change::Kept) continue;
+            if (m_scene->picture.nodes[i].change == Change::Unchanged) continue;
             const QRectF more = first | m_scene->nodes[i];
             if (first.isNull() || scaleOf(more) >= kScale) first = more;
         }

@@ -8,7 +8,7 @@ struct StateShades {
     const char *lightFill, *darkFill, *lightLine, *darkLine, *lightText, *darkText;
 };
 constexpr StateShades kStates[] = {
-    {Change::Kept, "#f1f3f5", "#33363b", "#9aa1a9", "#6b7178", "#24292f", "#dfe3e8"},
+    {Change::Unchanged, "#f1f3f5", "#33363b", "#9aa1a9", "#6b7178", "#24292f", "#dfe3e8"},
     {Change::Added, "#dcf5e4", "#173d27", "#1a7f37", "#4fc37d", "#0b4a1e", "#c9f5d8"},
     {Change::Removed, "#ffe3e3", "#4a2023", "#c4232c", "#f07178", "#7a1218", "#ffd6d8"},
     {Change::Edited, "#fff3d1", "#463614", "#9a6700", "#e3b341", "#5c3d00", "#fbe9bd"},

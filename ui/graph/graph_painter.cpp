@@ -85,12 +85,12 @@ class ScenePainter {
     const ChangeColors& colorsOf(const Picture::Node& node) const {
         if (const HeatMark* mark = heatOf(node)) return m_colors[mark->heat];
         if (const SideMark* mark = markOf(node)) return m_colors[mark->side];
-        return m_colors[isMarked() ? Change::Kept : node.change];
+        return m_colors[isMarked() ? Change::Unchanged : node.change];
     }
     const QColor& fillOf(const Picture::Node& node) const {
-        if (node.change != Change::Kept) return m_colors[node.change].fill;
+        if (node.change != Change::Unchanged) return m_colors[node.change].fill;
         if (node.role != NodeRole::Call) return m_colors.input;
-        return node.isFold() ? m_colors[Change::Kept].fill : m_colors[node.opClass];
+        return node.isFold() ? m_colors[Change::Unchanged].fill : m_colors[node.opClass];
     }
 
     void paintClusters() {
@@ -116,7 +116,7 @@ class ScenePainter {
         const GraphScene::Stub& stub = m_scene.stubs[index];
         const Change change = m_scene.picture.edges[stub.ends.front().edge].change;
         if (!shown(change) || !shown(stateOf(stub.node)) || !shown(stateOf(stub.ends.front().box))) return;
-        const bool plain = change == Change::Kept || isMarked();
+        const bool plain = change == Change::Unchanged || isMarked();
         m_painter.setPen(QPen(plain ? m_colors.edge : m_colors[change].line, 1));
         m_painter.setBrush(m_colors.canvas);
         m_painter.drawRoundedRect(stub.box, 7, 7);
@@ -161,7 +161,7 @@ class ScenePainter {
     /// What computes the node, on the upper edge of its box.
     void paintKernelName(const Picture::Node& node, const QRectF& box) {
         if (!m_request.kernels || !m_request.kernels->named || !m_request.kernels->marks || node.isFold()) return;
-        const QString name = m_request.kernels->marks->shortName(node.id, m_request.kernels->track);
+        const QString name = m_request.kernels->marks->shortName(node.id, m_request.kernels->graphName);
         if (name.isEmpty()) return;
         const QFontMetricsF metrics(m_stubFont);
         const QSizeF size(metrics.horizontalAdvance(name) + 6, metrics.height());
@@ -195,7 +195,7 @@ class ScenePainter {
 
     void paintFrame(const Picture::Node& node, const QRectF& box, bool hovered) {
         const ChangeColors& state = m_colors[node.change];
-        QPen pen(hovered ? m_colors.hover : state.line, node.change == Change::Kept && !node.moved ? 1.1 : 2.0);
+        QPen pen(hovered ? m_colors.hover : state.line, node.change == Change::Unchanged && !node.moved ? 1.1 : 2.0);
         if (node.change == Change::Removed) pen.setDashPattern({3, 2});
         if (node.isFold() && !node.isModule()) pen.setDashPattern({1, 2});
         m_painter.setPen(pen);
@@ -316,9 +316,9 @@ class ScenePainter {
         const bool isCurrent = chip.id != NodeKey::None && chip.id == m_request.currentId;
         const SideMark* mark = m_request.marks ? m_request.marks->find(chip.id) : nullptr;
         const bool saved = mark && mark->saved;
-        const QColor line = saved                                       ? m_colors.saved
-                            : chip.change == Change::Kept || isMarked() ? m_colors.chip.darker(115)
-                                                                        : m_colors[chip.change].line;
+        const QColor line = saved                                            ? m_colors.saved
+                            : chip.change == Change::Unchanged || isMarked() ? m_colors.chip.darker(115)
+                                                                             : m_colors[chip.change].line;
         m_painter.setPen(QPen(isCurrent ? m_colors.current : line, isCurrent || saved ? 2 : 1));
         m_painter.setBrush(m_colors.chip);
         m_painter.drawRoundedRect(box, 4, 4);
@@ -340,7 +340,7 @@ class ScenePainter {
                 const HeatMark* heat = heatOf(node);
                 const bool plain = m_request.heat    ? !heat || heat->heat == Heat::Equal
                                    : m_request.marks ? !mark || !mark->saved
-                                                     : node.change == Change::Kept;
+                                                     : node.change == Change::Unchanged;
                 if (!shown(node.change) || plain != plainOnes) continue;
                 const QRect box = toPixels.mapRect(m_scene.nodes[index]).toRect();
                 const QSize least = plain && !hasMarkedOp(node) ? QSize(1, 1) : QSize(3, 3);

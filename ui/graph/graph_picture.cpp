@@ -76,7 +76,7 @@ class PictureMaker {
         }
         m_picture.total = static_cast<int>(count);
         m_picture.changed = m_graph.added + m_graph.removed + m_graph.edited > 0;
-        for (const auto& edge : m_graph.edges) m_picture.changed |= edge.change != Change::Kept;
+        for (const auto& edge : m_graph.edges) m_picture.changed |= edge.change != Change::Unchanged;
     }
 
     void findChips() {
@@ -109,9 +109,9 @@ class PictureMaker {
             queue.push_back(node);
         };
         for (size_t i = 0; i < count; ++i)
-            if (m_graph.nodes[i].change != Change::Kept) start(static_cast<int>(i), 0);
+            if (m_graph.nodes[i].change != Change::Unchanged) start(static_cast<int>(i), 0);
         for (const auto& edge : m_graph.edges)
-            if (edge.change != Change::Kept) {
+            if (edge.change != Change::Unchanged) {
                 start(m_slot.value(packed(edge.from), -1), 0);
                 start(m_slot.value(packed(edge.to), -1), 0);
             }
@@ -204,7 +204,7 @@ class PictureMaker {
         }
         std::vector<size_t> rest;
         for (size_t i = 0; i < m_source.size(); ++i)
-            if (m_source[i] && m_fold[i] < 0 && m_inputs[i].empty() && m_graph.nodes[i].change == Change::Kept &&
+            if (m_source[i] && m_fold[i] < 0 && m_inputs[i].empty() && m_graph.nodes[i].change == Change::Unchanged &&
                 m_graph.nodes[i].info.role != NodeRole::Call)
                 rest.push_back(i);
         gather(rest, Picture::Box::Inputs, kGatheredInputs);
@@ -333,7 +333,7 @@ class PictureMaker {
             const UnionGraph::Node& from = m_graph.nodes[inputs[i]];
             Picture::Chip chip{from.info.id, textOf(from.info.name), from.change, 0};
             if (i + 1 == kMaxChips && inputs.size() > kMaxChips) {
-                chip = {NodeKey::None, QStringLiteral("+%1").arg(inputs.size() - i), Change::Kept, 0};
+                chip = {NodeKey::None, QStringLiteral("+%1").arg(inputs.size() - i), Change::Unchanged, 0};
             } else {
                 chip.text = m_smallMetrics.elidedText(signOf(from.change) + chip.text, Qt::ElideMiddle, 96);
             }
@@ -416,13 +416,13 @@ class PictureMaker {
             const int from = m_box[fromSlot], to = m_box[toSlot];
             if (from == to || from < 0 || to < 0) continue;
             const auto stays = [&](int slot) {
-                return m_graph.nodes[slot].change == Change::Kept || m_graph.nodes[slot].change == Change::Edited;
+                return m_graph.nodes[slot].change == Change::Unchanged || m_graph.nodes[slot].change == Change::Edited;
             };
-            const bool rewired = edge.change != Change::Kept && stays(fromSlot) && stays(toSlot);
+            const bool rewired = edge.change != Change::Unchanged && stays(fromSlot) && stays(toSlot);
             const auto [at, fresh] = known.try_emplace({from, to}, m_picture.edges.size());
             if (fresh) m_picture.edges.push_back({from, to, edge.change, rewired, edge.from, edge.to});
             else if (m_picture.edges[at->second].change != edge.change)
-                m_picture.edges[at->second] = {from,  to,        Change::Kept,
+                m_picture.edges[at->second] = {from,  to,        Change::Unchanged,
                                                false, edge.from, edge.to};  // several wires between folds: no one state
         }
     }

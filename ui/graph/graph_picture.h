@@ -41,7 +41,7 @@ struct Picture {
     struct Chip {
         NodeKey id = NodeKey::None;
         QString text;
-        Change change = Change::Kept;
+        Change change = Change::Unchanged;
         double width = 0;
     };
     /// What a box stands for. All but Node are folds, which open.
@@ -49,7 +49,7 @@ struct Picture {
     struct Node {
         NodeKey id = NodeKey::None;  // None: a fold
         Box box = Box::Node;
-        Change change = Change::Kept;
+        Change change = Change::Unchanged;
         NodeRole role = NodeRole::Call;
         OpClass opClass = OpClass::Other;
         QString title, detail;  // "addmm.default" and "addmm · f32[8, 32]"
@@ -71,7 +71,7 @@ struct Picture {
     };
     struct Edge {
         int from = 0, to = 0;
-        Change change = Change::Kept;                            // Added or Removed
+        Change change = Change::Unchanged;                       // Added or Removed
         bool rewired = false;                                    // both ends are kept or edited: only the wire changed
         NodeKey source = NodeKey::None, target = NodeKey::None;  // of the first wire, where an end is a fold
     };

@@ -92,7 +92,7 @@ QRectF GraphScene::chipRect(int node, size_t chip) const {
 }
 
 bool GraphScene::isChanged(int node) const {
-    return picture.nodes[static_cast<size_t>(node)].change != Change::Kept ||
+    return picture.nodes[static_cast<size_t>(node)].change != Change::Unchanged ||
            picture.changedChip(node) != NodeKey::None ||
            std::any_of(picture.edges.begin(), picture.edges.end(),
                        [&](const Picture::Edge& edge) { return edge.rewired && edge.to == node; });
@@ -101,7 +101,7 @@ bool GraphScene::isChanged(int node) const {
 QRectF GraphScene::changedArea() const {
     QRectF area;
     for (size_t i = 0; i < nodes.size(); ++i)
-        if (picture.nodes[i].change != Change::Kept || picture.changedChip(static_cast<int>(i)) != NodeKey::None)
+        if (picture.nodes[i].change != Change::Unchanged || picture.changedChip(static_cast<int>(i)) != NodeKey::None)
             area |= nodes[i];
     for (size_t i = 0; i < edges.size(); ++i)
         if (picture.edges[i].rewired) area |= nodes[picture.edges[i].from] | nodes[picture.edges[i].to];
@@ -227,6 +227,6 @@ void SceneBuilder::build(std::shared_ptr<const UnionGraph> graph, const PictureO
     });
 }
 
-void SceneBuilder::settleForPlain() { m_client.settleForPlain(tr("Graphviz cancelled; simple layout")); }
+void SceneBuilder::useSimpleLayout() { m_client.useSimpleLayout(tr("Graphviz cancelled; simple layout")); }
 
 }  // namespace cutaway::ui

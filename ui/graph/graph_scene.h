@@ -64,7 +64,7 @@ class SceneBuilder : public QObject {
     /// Replaces what is being built.
     void build(std::shared_ptr<const UnionGraph> graph, const PictureOptions& options);
     /// Takes the plain layout now instead of waiting for dot.
-    void settleForPlain();
+    void useSimpleLayout();
     bool isBusy() const { return m_busy; }
     LayoutClient& client() { return m_client; }
 

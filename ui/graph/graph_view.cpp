@@ -287,7 +287,7 @@ NodeKey GraphView::nextChange(bool forward) const {
         const bool shown = isSideBySide() || shownIn(m_first->mode(), node.change);
         if (!shown) continue;
         // Of a graph in which nothing changed but the order, what stands elsewhere.
-        const bool changed = node.change != Change::Kept || rewired[at] || (!scene->picture.changed && node.moved);
+        const bool changed = node.change != Change::Unchanged || rewired[at] || (!scene->picture.changed && node.moved);
         const NodeKey chip = scene->picture.changedChip(static_cast<int>(at));
         if (!changed && chip == NodeKey::None) continue;
         if (!node.isFold()) return changed ? node.id : chip;
@@ -302,7 +302,7 @@ NodeKey GraphView::changedIn(const Picture::Node& module, bool first) const {
     const NodeIndex nodes(m_graph);
     const auto isChanged = [&](NodeKey id) {
         const UnionGraph::Node* node = nodes.find(id);
-        return node && (node->change != Change::Kept || (node->moved && !m_first->scene()->picture.changed));
+        return node && (node->change != Change::Unchanged || (node->moved && !m_first->scene()->picture.changed));
     };
     if (first) {
         const auto found = std::find_if(module.members.begin(), module.members.end(), isChanged);

@@ -10,13 +10,13 @@ QString signOf(Change change) {
         case Change::Added: return QStringLiteral("+");
         case Change::Removed: return QStringLiteral("−");
         case Change::Edited: return QStringLiteral("~");
-        case Change::Kept: break;
+        case Change::Unchanged: break;
     }
     return {};
 }
 
 QString signOf(const Picture::Node& node) {
-    return node.change == Change::Kept && node.moved ? QStringLiteral("↕") : signOf(node.change);
+    return node.change == Change::Unchanged && node.moved ? QStringLiteral("↕") : signOf(node.change);
 }
 
 QString certaintyWord(Certainty certainty) {
@@ -67,7 +67,7 @@ QString spokenText(const Picture& picture, int at) {
     };
     QString text =
         QString::fromLatin1(kStates[static_cast<int>(node.change)]) + QStringLiteral(": ") + textOf(info->name);
-    if (node.change == Change::Kept && node.moved) text += QStringLiteral(", moved");
+    if (node.change == Change::Unchanged && node.moved) text += QStringLiteral(", moved");
     if (node.role == NodeRole::Call) text += QStringLiteral(", ") + textOf(info->op);
     if (!info->type.empty()) text += QStringLiteral(", ") + textOf(info->type);
     for (const auto& known : picture.graph->nodes)

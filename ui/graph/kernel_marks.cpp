@@ -27,10 +27,10 @@ QSet<quint64> KernelMarks::together(NodeKey node) const {
     return all;
 }
 
-QString KernelMarks::shortName(NodeKey node, const QString& track) const {
+QString KernelMarks::shortName(NodeKey node, const QString& graphName) const {
     for (const int place : callsOf(node)) {
         const KernelCall& call = m_calls[static_cast<size_t>(place)];
-        if (!track.isEmpty() && track.toStdString() != call.track) continue;
+        if (!graphName.isEmpty() && graphName.toStdString() != call.graphName) continue;
         if (std::find(call.nodes.begin(), call.nodes.end(), node) == call.nodes.end()) continue;
         const QString name = nameOf(call);
         if (call.kernel.empty()) return name.section(QChar('('), 1).section(QChar(')'), 0, 0);

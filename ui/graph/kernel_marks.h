@@ -18,8 +18,8 @@ class KernelMarks {
     const std::vector<int>& callsOf(NodeKey node) const;
     /// All nodes, of any graph of the run, that have a call in common with this one.
     QSet<quint64> together(NodeKey node) const;
-    /// "k3", "oneDNN": what computes the node itself, in a track (empty: any); empty if nothing does.
-    QString shortName(NodeKey node, const QString& track) const;
+    /// "k3", "oneDNN": what computes the node itself, in a graph (empty: any); empty if nothing does.
+    QString shortName(NodeKey node, const QString& graphName) const;
     /// Time of all calls; 0 until they are timed.
     double microseconds() const { return m_microseconds; }
 
@@ -35,7 +35,7 @@ QString nameOf(const KernelCall& call);
 /// Of the picture of one graph.
 struct KernelNames {
     std::shared_ptr<const KernelMarks> marks;  // null: not known
-    QString track;
+    QString graphName;
     bool named = false;  // boxes have the names of their kernels: the graph is scheduled
 
     bool operator==(const KernelNames&) const = default;

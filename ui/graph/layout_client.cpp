@@ -17,7 +17,7 @@ constexpr size_t kTooManyForDot = 3000;
 LayoutClient::LayoutClient(QObject* parent) : QObject(parent), m_program(defaultProgram()) {
     m_deadline.setSingleShot(true);
     connect(&m_deadline, &QTimer::timeout, this, [this] {
-        settleForPlain(tr("Graphviz did not finish in %1 s; simple layout").arg(m_timeLimit / 1000.0, 0, 'g', 2));
+        useSimpleLayout(tr("Graphviz did not finish in %1 s; simple layout").arg(m_timeLimit / 1000.0, 0, 'g', 2));
     });
 }
 
@@ -34,7 +34,7 @@ int LayoutClient::request(LayoutProblem problem) {
     const int generation = ++m_generation;
     m_problem = std::make_shared<const LayoutProblem>(std::move(problem));
     if (m_problem->nodes.size() > kTooManyForDot) {
-        settleForPlain(tr("simple layout, as for all graphs of more than %L1 boxes").arg(kTooManyForDot));
+        useSimpleLayout(tr("simple layout, as for all graphs of more than %L1 boxes").arg(kTooManyForDot));
         return generation;
     }
     m_deadline.start(m_timeLimit);
@@ -46,10 +46,10 @@ int LayoutClient::request(LayoutProblem problem) {
 }
 
 void LayoutClient::startProcess(const QByteArray& text) {
-    if (m_program.isEmpty()) return settleForPlain(tr("cutaway-layout is not installed; simple layout"));
+    if (m_program.isEmpty()) return useSimpleLayout(tr("cutaway-layout is not installed; simple layout"));
     m_process = new QProcess(this);
     connect(m_process, &QProcess::errorOccurred, this, [this](QProcess::ProcessError error) {
-        if (error == QProcess::FailedToStart) settleForPlain(tr("%1 does not start; simple layout").arg(m_program));
+        if (error == QProcess::FailedToStart) useSimpleLayout(tr("%1 does not start; simple layout").arg(m_program));
     });
     connect(m_process, &QProcess::finished, this, [this, process = m_process](int code, QProcess::ExitStatus status) {
         if (process == m_process) readOutput(process, code, status);
@@ -77,10 +77,10 @@ void LayoutClient::readOutput(QProcess* process, int exitCode, QProcess::ExitSta
     if (status != QProcess::NormalExit || exitCode != 0) {
         const QString said = QString::fromLocal8Bit(process->readAllStandardError()).trimmed().section('\n', -1);
         if (status == QProcess::CrashExit)
-            return settleForPlain(tr("the layout process was killed by signal %1 (%2); simple layout")
-                                      .arg(exitCode)
-                                      .arg(QLatin1String(::strsignal(exitCode))));
-        return settleForPlain(
+            return useSimpleLayout(tr("the layout process was killed by signal %1 (%2); simple layout")
+                                       .arg(exitCode)
+                                       .arg(QLatin1String(::strsignal(exitCode))));
+        return useSimpleLayout(
             said.isEmpty() ? tr("the layout process ended with status %1 and no message; simple layout").arg(exitCode)
                            : tr("Graphviz failed (%1); simple layout").arg(said));
     }
@@ -97,11 +97,11 @@ void LayoutClient::readOutput(QProcess* process, int exitCode, QProcess::ExitSta
     inBackground(this, read, [this, generation = m_generation](const Parsed& parsed) {
         if (generation != m_generation) return;
         if (parsed.first) finish(parsed.first, QString::fromStdString(parsed.first->note));
-        else settleForPlain(tr("Graphviz's answer cannot be read (%1); simple layout").arg(parsed.second));
+        else useSimpleLayout(tr("Graphviz's answer cannot be read (%1); simple layout").arg(parsed.second));
     });
 }
 
-void LayoutClient::settleForPlain(const QString& reason) {
+void LayoutClient::useSimpleLayout(const QString& reason) {
     if (!m_busy) return;
     stopProcess();
     using Answer = std::shared_ptr<const LayoutAnswer>;

@@ -21,7 +21,7 @@ class LayoutClient : public QObject {
     /// Starts a layout and drops the one before it. Returns the number that `finished` will carry.
     int request(LayoutProblem problem);
     /// Stops waiting for dot; the plain layout answers at once. Does nothing when idle.
-    void settleForPlain(const QString& reason);
+    void useSimpleLayout(const QString& reason);
     void cancel();
     bool isBusy() const { return m_busy; }
 

@@ -46,7 +46,7 @@ QString changesIn(const UnionGraph& graph, const std::vector<int>& members, Pict
         if (counts[change] > 0) parts << signOf(change) + QString::number(counts[change]);
     const auto moved = std::count_if(members.begin(), members.end(), [&](int member) {
         const UnionGraph::Node& node = graph.nodes[static_cast<size_t>(member)];
-        return node.change == Change::Kept && node.moved;
+        return node.change == Change::Unchanged && node.moved;
     });
     module.moved = moved > 0;
     if (moved > 0) parts << QStringLiteral("↕%1").arg(moved);

@@ -33,7 +33,7 @@ QString Picture::moduleToClose(int box) const {
 
 NodeKey Picture::changedChip(int box) const {
     for (const Chip& chip : nodes[static_cast<size_t>(box)].chips)
-        if (chip.change != Change::Kept) return chip.id;
+        if (chip.change != Change::Unchanged) return chip.id;
     return NodeKey::None;
 }
 

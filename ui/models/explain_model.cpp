@@ -39,9 +39,9 @@ void ExplainModel::setExplained(Explained explained) {
     m_explained.pass = pass;
     for (const RuleExplanation& answer : m_explained.rules) m_rows.push_back({answer.pass, answer.rule, &answer});
     for (const RuleUse& use : m_explained.uses) {
-        const auto known = std::find_if(m_rows.begin(), m_rows.end(),
+        const auto found = std::find_if(m_rows.begin(), m_rows.end(),
                                         [&](const Row& row) { return row.pass == pass && row.rule == use.rule; });
-        if (known != m_rows.end()) known->use = &use;
+        if (found != m_rows.end()) found->use = &use;
         else m_rows.push_back({pass, use.rule, nullptr, &use});
     }
     const auto& off = m_explained.disabled;

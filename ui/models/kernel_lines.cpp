@@ -16,10 +16,10 @@ int lineOfBuffer(const std::vector<CodeLine>& lines, size_t buffer) {
 
 std::optional<size_t> bufferOfLine(const std::vector<CodeLine>& lines, int line) {
     if (line < 0 || static_cast<size_t>(line) >= lines.size()) return {};
-    const CodeLine& own = lines[static_cast<size_t>(line)];
-    if (own.writes >= 0) return static_cast<size_t>(own.writes);
-    if (own.reads.empty()) return {};
-    return static_cast<size_t>(own.reads.back());
+    const CodeLine& codeLine = lines[static_cast<size_t>(line)];
+    if (codeLine.writes >= 0) return static_cast<size_t>(codeLine.writes);
+    if (codeLine.reads.empty()) return {};
+    return static_cast<size_t>(codeLine.reads.back());
 }
 
 }  // namespace cutaway::ui

@@ -15,7 +15,7 @@ QString tr(const char* text) { return QCoreApplication::translate("cutaway::ui::
 }  // namespace
 
 int64_t MemoryChart::bottomOf(int value) const {
-    return at(value).offset + (at(value).place == MemoryValue::Place::Own ? m_plan->arena : 0);
+    return at(value).offset + (at(value).place == MemoryValue::Place::Heap ? m_plan->arena : 0);
 }
 
 int MemoryChart::valueAt(int call, int64_t byte) const {
@@ -58,7 +58,7 @@ QString makerText(const MemoryPlan& plan, const MemoryValue& value) {
         case MemoryMaker::Reference: words << tr("fallback"); break;
     }
     if (value.workspace) words << tr("workspace");
-    if (value.place == MemoryValue::Place::Own) words << tr("own memory");
+    if (value.place == MemoryValue::Place::Heap) words << tr("own memory");
     if (!value.over.empty()) words << tr("in place of %1").arg(QString::fromStdString(value.over));
     if (value.output) words << tr("returned");
     return words.join(QStringLiteral(", "));
@@ -72,7 +72,7 @@ QString MemoryChart::said(int value) const {
     QStringList words{
         QString::fromStdString(bar.name), QString::fromStdString(bar.type), sizeText(bar.bytes), calls,
         QStringLiteral("%1 (%2)").arg(QString::fromStdString(made.name), QString::fromStdString(made.kind))};
-    if (bar.place == MemoryValue::Place::Own) words << tr("memory of its own");
+    if (bar.place == MemoryValue::Place::Heap) words << tr("memory of its own");
     if (!bar.over.empty()) words << tr("in place of %1").arg(QString::fromStdString(bar.over));
     if (bar.output) words << tr("returned");
     return words.join(QStringLiteral(" · "));

@@ -65,11 +65,11 @@ void PackageModel::setComparison(const PackageComparison* comparison) {
     size_t last = 0;
     while (last < m_rows.size() && m_rows[last].call >= 0) ++last;
     for (const CallPair& pair : comparison ? comparison->pairs : std::vector<CallPair>()) {
-        const OwnCall* own = pair.ours < 0 ? nullptr : &comparison->ours[static_cast<size_t>(pair.ours)];
-        const QString name = own ? plain(own->name) : QString();
-        if (pair.theirs < 0 && own) {
+        const RunCall* call = pair.ours < 0 ? nullptr : &comparison->ours[static_cast<size_t>(pair.ours)];
+        const QString name = call ? plain(call->name) : QString();
+        if (pair.theirs < 0 && call) {
             m_rows.insert(m_rows.begin() + static_cast<std::ptrdiff_t>(last++), {.what = tr("ours"),
-                                                                                 .detail = listOf(own->ops),
+                                                                                 .detail = listOf(call->ops),
                                                                                  .ours = pair.ours,
                                                                                  .oursName = name,
                                                                                  .match = tr("ours alone"),

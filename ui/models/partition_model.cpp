@@ -88,11 +88,11 @@ QString totalsOf(const PartitionChoice& choice) {
     return totals(choice, sizeText(choice.activationBytes), nodes(choice));
 }
 
-QString totalsOf(const PartitionChoice& choice, const PartitionChoice& own) {
-    return totals(
-        choice,
-        PartitionModel::tr("%1 (this run: %2)").arg(sizeText(choice.activationBytes), sizeText(own.activationBytes)),
-        PartitionModel::tr("%1 (this run: %2)").arg(nodes(choice)).arg(own.recomputed.size()));
+QString totalsOf(const PartitionChoice& choice, const PartitionChoice& partitionChoice) {
+    return totals(choice,
+                  PartitionModel::tr("%1 (this run: %2)")
+                      .arg(sizeText(choice.activationBytes), sizeText(partitionChoice.activationBytes)),
+                  PartitionModel::tr("%1 (this run: %2)").arg(nodes(choice)).arg(partitionChoice.recomputed.size()));
 }
 
 }  // namespace cutaway::ui

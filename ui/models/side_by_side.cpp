@@ -26,7 +26,7 @@ class Joiner {
         for (const UnionGraph::Edge& edge : backward.edges) {
             const Ends ends{m_out.shownKey(edge.from), m_out.shownKey(edge.to)};
             const auto [at, fresh] = m_edges.try_emplace(ends, Change::Added);
-            if (!fresh) at->second = Change::Kept;
+            if (!fresh) at->second = Change::Unchanged;
         }
         for (const auto& [ends, change] : m_edges) m_out.graph.edges.push_back({ends.first, ends.second, change});
         for (const UnionGraph::Node& node : m_out.graph.nodes) {
@@ -53,7 +53,7 @@ class Joiner {
     void add(const UnionGraph::Node& node) {
         if (UnionGraph::Node* twin = sameInForward(node)) {
             m_shared.insert(node.info.id);
-            twin->change = twin->info.op == node.info.op ? Change::Kept : Change::Edited;
+            twin->change = twin->info.op == node.info.op ? Change::Unchanged : Change::Edited;
             return;
         }
         UnionGraph::Node made = node;

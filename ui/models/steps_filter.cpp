@@ -30,7 +30,7 @@ bool StepsFilter::filterAcceptsRow(int row, const QModelIndex& parent) const {
     using Kind = StepsModel::Kind;
     switch (static_cast<Kind>(at.data(StepsModel::KindRole).toInt())) {
         case Kind::Opened: return false;
-        case Kind::Track:
+        case Kind::Graph:
         case Kind::Stage:
         case Kind::Fold:
             for (int child = 0; child < sourceModel()->rowCount(at); ++child)

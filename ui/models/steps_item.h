@@ -9,7 +9,7 @@ struct StepsModel::Item {
     int step = -1;
     int row = 0;
     RewriteInfo rewrite;
-    QString track, stage;
+    QString graphName, stage;
     Item* parent = nullptr;
     std::vector<std::unique_ptr<Item>> children;
     bool asked = false, answered = false;  // for the rewrites of a pass

@@ -50,9 +50,9 @@ StepsModel::Item* StepsModel::insert(Item* above, std::unique_ptr<Item> item) {
 void StepsModel::append(int step) {
     const StepInfo& info = m_steps[static_cast<size_t>(step)];
     const QString stageName = QString::fromStdString(info.stage);
-    const QString trackName = QString::fromStdString(info.track);
+    const QString graphName = QString::fromStdString(info.graphName);
     // The track `main` is not a level of its own in the tree.
-    const bool alone = trackName.isEmpty() || trackName == QStringLiteral("main");
+    const bool alone = graphName.isEmpty() || graphName == QStringLiteral("main");
     const auto lastOf = [](const Item& above) {
         return above.children.empty() ? nullptr : above.children.back().get();
     };
@@ -60,20 +60,20 @@ void StepsModel::append(int step) {
     if (!alone) {
         // The stages of forward and backward take turns; each has its row.
         const auto found = std::find_if(m_root->children.begin(), m_root->children.end(), [&](const auto& row) {
-            return row->kind == Kind::Track && row->track == trackName;
+            return row->kind == Kind::Graph && row->graphName == graphName;
         });
         if (found != m_root->children.end()) {
             above = found->get();
         } else {
-            auto fresh = Item::make(Kind::Track);
-            fresh->track = trackName;
+            auto fresh = Item::make(Kind::Graph);
+            fresh->graphName = graphName;
             above = insert(m_root.get(), std::move(fresh));
         }
     }
     Item* stage = lastOf(*above);
     if (!stage || stage->kind != Kind::Stage || stage->stage != stageName) {
         auto fresh = Item::make(Kind::Stage);
-        fresh->track = trackName;
+        fresh->graphName = graphName;
         fresh->stage = stageName;
         stage = insert(above, std::move(fresh));
     }
@@ -209,7 +209,7 @@ Qt::ItemFlags StepsModel::flags(const QModelIndex& at) const {
     Qt::ItemFlags flags = Qt::ItemIsEnabled;
     // What is highlighted is what is on show; rows that hold others show nothing.
     const Kind kind = itemOf(at)->kind;
-    if (kind != Kind::Track && kind != Kind::Stage && kind != Kind::Fold) flags |= Qt::ItemIsSelectable;
+    if (kind != Kind::Graph && kind != Kind::Stage && kind != Kind::Fold) flags |= Qt::ItemIsSelectable;
     const StepInfo* step = stepOf(*itemOf(at));
     if (at.column() == Name && step && m_run != kUnderWay) flags |= Qt::ItemIsUserCheckable;
     return flags;

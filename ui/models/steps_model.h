@@ -16,7 +16,7 @@ class StepsModel : public QAbstractItemModel {
 
   public:
     enum Column { Name, Changes, Nodes, Time, ColumnCount };
-    enum class Kind { Opened, Track, Stage, Pass, Fold, Rewrite };
+    enum class Kind { Opened, Graph, Stage, Pass, Fold, Rewrite };
     enum Role { KindRole = Qt::UserRole, StepRole, RewriteRole, StateRole };
 
     explicit StepsModel(QObject* parent = nullptr);

@@ -21,7 +21,7 @@ QString StepsModel::nameText(const Item& item) const {
     if (placeMatches(item, m_markB)) marks += tr("[B] ");
     switch (item.kind) {
         case Kind::Opened: return marks + tr("As opened");
-        case Kind::Track: return item.track;
+        case Kind::Graph: return item.graphName;
         case Kind::Stage: return item.stage;
         case Kind::Fold:
             return counted(static_cast<qsizetype>(item.children.size()), tr("unchanged pass"), tr("unchanged passes"));
@@ -38,11 +38,11 @@ QString StepsModel::nameText(const Item& item) const {
 }
 
 QString StepsModel::changesText(const Item& item) const {
-    if (item.kind == Kind::Stage || item.kind == Kind::Track) {
+    if (item.kind == Kind::Stage || item.kind == Kind::Graph) {
         int changed = 0, failed = 0;
         for (const StepInfo& step : m_steps)
-            if (QString::fromStdString(step.track) == item.track &&
-                (item.kind == Kind::Track || QString::fromStdString(step.stage) == item.stage)) {
+            if (QString::fromStdString(step.graphName) == item.graphName &&
+                (item.kind == Kind::Graph || QString::fromStdString(step.stage) == item.stage)) {
                 changed += step.state == StepState::Changed;
                 failed += step.state == StepState::Failed;
             }
@@ -59,7 +59,8 @@ QString StepsModel::changesText(const Item& item) const {
     }
     const QString counts = changeCounts(step->added, step->removed, step->edited);
     const auto next = static_cast<size_t>(step->index) + 1;
-    const bool splits = step->track == "joint" && next < m_steps.size() && m_steps[next].track != step->track;
+    const bool splits =
+        step->graphName == "joint" && next < m_steps.size() && m_steps[next].graphName != step->graphName;
     return splits              ? tr("split")
            : !counts.isEmpty() ? counts
            : isSchedule(*step) ? counted(step->rewrites, tr("decision"), tr("decisions"))
@@ -104,7 +105,7 @@ QVariant StepsModel::data(const QModelIndex& at, int role) const {
         case Qt::TextAlignmentRole: return at.column() > Name ? numberCell(role) : QVariant();
         case Qt::FontRole: {
             QFont font = at.column() > Name ? numberFont() : QFont();
-            font.setBold(item.kind == Kind::Stage || item.kind == Kind::Track ||
+            font.setBold(item.kind == Kind::Stage || item.kind == Kind::Graph ||
                          (step && (step->state == StepState::Changed || step->state == StepState::Failed) &&
                           at.column() == Name));
             font.setItalic(item.kind == Kind::Fold);

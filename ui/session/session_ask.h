@@ -64,7 +64,7 @@ void SessionController::ask(Lane lane, const QString& tag, const QString& doing,
     };
     Pending pending;
     pending.lane = lane;
-    pending.shown.tag = lane == Lane::Looks ? QString(kLook) : tag;
+    pending.shown.tag = lane == Lane::Queries ? QString(kQuery) : tag;
     pending.shown.doing = doing;
     pending.shown.since.start();
     pending.cancel = m_queues[static_cast<size_t>(lane)]->post(tag.toStdString(), std::move(job), std::move(report),

@@ -57,7 +57,7 @@ void SessionController::close() {
     m_shownNode = NodeKey::None;
     m_selection.clear();
     // On the queue for looking: closing waits for no other work, and the next opening comes after it.
-    m_queues[static_cast<size_t>(Lane::Looks)]->post("close", [this](const Progress&) { m_source->close(); });
+    m_queues[static_cast<size_t>(Lane::Queries)]->post("close", [this](const Progress&) { m_source->close(); });
     emit modelClosed();
     emit activitiesChanged();
     emit busyChanged(false);

@@ -15,7 +15,7 @@ QString keptName(const QString& path, const QString& graph) {
 
 void SessionController::graphsOf(const QString& path, std::function<void(const std::vector<GraphSummary>&)> then) {
     ask<ModelInfo>(
-        Lane::Looks, QStringLiteral("compare"), tr("Reading %1").arg(QFileInfo(path).fileName()),
+        Lane::Queries, QStringLiteral("compare"), tr("Reading %1").arg(QFileInfo(path).fileName()),
         [text = path.toStdString()](Source& source, const Progress&) { return source.inspect(text); },
         [then = std::move(then)](ModelInfo info) { then(info.graphs); });
 }
@@ -24,7 +24,7 @@ void SessionController::graphsAt(const std::vector<Place>& places,
                                  std::function<void(const std::vector<std::shared_ptr<const UnionGraph>>&)> then) {
     using Graphs = std::vector<std::shared_ptr<const UnionGraph>>;
     ask<Graphs>(
-        Lane::Looks, QStringLiteral("states"), tr("Reading graphs"),
+        Lane::Queries, QStringLiteral("states"), tr("Reading graphs"),
         [places](Source& source, const Progress& progress) -> Result<Graphs> {
             Graphs graphs;
             for (const Place& place : places) {
@@ -41,7 +41,7 @@ void SessionController::compareWith(const QString& path, const QString& graph) {
     OpenSettings settings;
     settings.graph = graph.toStdString();
     ask<Place>(
-        Lane::Looks, QStringLiteral("compare"), tr("Reading %1").arg(keptName(path, graph)),
+        Lane::Queries, QStringLiteral("compare"), tr("Reading %1").arg(keptName(path, graph)),
         [text = path.toStdString(), settings](Source& source, const Progress& progress) {
             return source.keepFile(text, settings, progress);
         },
@@ -64,7 +64,7 @@ void SessionController::compareRecorded(const CompileRequest& options) {
     const auto pair = recordedPair();
     if (!pair) return;
     ask<PostGradPlaces>(
-        Lane::Looks, QStringLiteral("compare"), tr("Running our post-grad passes on PyTorch's graph"),
+        Lane::Queries, QStringLiteral("compare"), tr("Running our post-grad passes on PyTorch's graph"),
         [path = m_path.toStdString(), pair = *pair, options](Source& source, const Progress& progress) {
             return source.postGradBesideRecorded(path, pair, options, progress);
         },

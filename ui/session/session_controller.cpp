@@ -48,24 +48,24 @@ SessionController::SessionController(std::unique_ptr<Source> source, Selection& 
     m_checkedRuns = std::make_unique<CheckedRuns>(*m_source);
     m_coloring = std::make_unique<GraphColoring>(*m_source);
     m_minifySearch = std::make_unique<MinifySearch>(*m_source);
-    m_loopLooks = std::make_unique<LoopLooks>(*m_source);
-    m_memoryLooks = std::make_unique<MemoryLooks>(*m_source);
-    m_kernelLooks = std::make_unique<KernelLooks>(*m_source);
+    m_loopQuery = std::make_unique<LoopQuery>(*m_source);
+    m_memoryQuery = std::make_unique<MemoryQuery>(*m_source);
+    m_kernelQuery = std::make_unique<KernelQuery>(*m_source);
     for (const auto ended : {&SessionController::modelOpened, &SessionController::modelClosed}) {
         connect(this, ended, m_checkedRuns.get(), &CheckedRuns::clear);
         connect(this, ended, m_coloring.get(), &GraphColoring::clear);
         connect(this, ended, m_minifySearch.get(), &MinifySearch::clear);
-        connect(this, ended, m_loopLooks.get(), &LoopLooks::clear);
-        connect(this, ended, m_memoryLooks.get(), &MemoryLooks::clear);
-        connect(this, ended, m_kernelLooks.get(), &KernelLooks::clear);
+        connect(this, ended, m_loopQuery.get(), &LoopQuery::clear);
+        connect(this, ended, m_memoryQuery.get(), &MemoryQuery::clear);
+        connect(this, ended, m_kernelQuery.get(), &KernelQuery::clear);
     }
     connect(&selection, &Selection::placeChanged, this, &SessionController::loadPlace);
     connect(&selection, &Selection::nodeChanged, this, &SessionController::loadNode);
-    connect(m_kernelLooks.get(), &KernelLooks::changed, this, [this] {
-        if (m_facts && m_kernelLooks->marks(m_selection.place().run)) nodeLoaded(m_shownNode, m_facts);
+    connect(m_kernelQuery.get(), &KernelQuery::changed, this, [this] {
+        if (m_facts && m_kernelQuery->marks(m_selection.place().run)) nodeLoaded(m_shownNode, m_facts);
     });
     connect(this, &SessionController::timed, this, [this](RunId run) {
-        if (run == m_selection.place().run) m_kernelLooks->want(run, true);
+        if (run == m_selection.place().run) m_kernelQuery->want(run, true);
     });
 }
 
@@ -87,10 +87,10 @@ QVector<Activity> SessionController::activities() const {
     QVector<Activity> list;
     for (const Pending& pending : m_pending) {
         // All looks together are one activity, which began with the earliest of them.
-        const auto known =
+        const auto found =
             std::find_if(list.begin(), list.end(), [&](const Activity& one) { return one.tag == pending.shown.tag; });
-        if (known == list.end()) list.append(pending.shown);
-        else if (pending.shown.since < known->since) *known = pending.shown;
+        if (found == list.end()) list.append(pending.shown);
+        else if (pending.shown.since < found->since) *found = pending.shown;
     }
     std::sort(list.begin(), list.end(), [](const Activity& a, const Activity& b) { return a.since < b.since; });
     return list;
@@ -110,11 +110,11 @@ bool SessionController::drop(const QString& tag) {
 }
 
 void SessionController::cancel(const QString& tag) {
-    if (tag == QLatin1String(kLook)) {
+    if (tag == QLatin1String(kQuery)) {
         bool explaining = false;
         m_triedBudget.reset();
         for (const QString& each : m_pending.keys())
-            if (m_pending[each].lane == Lane::Looks && m_pending[each].shown.tag == tag)
+            if (m_pending[each].lane == Lane::Queries && m_pending[each].shown.tag == tag)
                 explaining |= drop(each) && each == QLatin1String("explain");
         returnToShown();
         if (explaining) {
@@ -157,7 +157,7 @@ void SessionController::open(const QString& path, const QString& graph) {
     // On the queue for looking, so that no request with a place of the old model meets the new one.
     using Opened = std::pair<ModelInfo, QString>;
     ask<Opened>(
-        Lane::Looks, kOpen, tr("Opening %1").arg(QFileInfo(path).fileName()),
+        Lane::Queries, kOpen, tr("Opening %1").arg(QFileInfo(path).fileName()),
         [text = absolute.toStdString(), settings](Source& source, const Progress& progress) -> Result<Opened> {
             CT_TRY(ModelInfo info, source.open(text, settings, progress));
             QString key = keyOf(source.text(Place{}, false, progress), text);
@@ -213,7 +213,8 @@ void SessionController::opened(const QString& path, const QString& graph, ModelI
 /// The other graphs of a file that was opened at one of them: read behind the first picture.
 void SessionController::askNeighbours(const QString& path) {
     ask<ModelInfo>(
-        Lane::Looks, QStringLiteral("neighbours"), tr("Reading the other graphs of %1").arg(QFileInfo(path).fileName()),
+        Lane::Queries, QStringLiteral("neighbours"),
+        tr("Reading the other graphs of %1").arg(QFileInfo(path).fileName()),
         [text = path.toStdString()](Source& source, const Progress&) -> Result<ModelInfo> {
             auto whole = source.inspect(text);  // what is wrong with another graph stays unsaid
             return whole ? std::move(*whole) : ModelInfo{};
@@ -248,7 +249,7 @@ void SessionController::explain() {
     const RunId rulesOf = run ? run->id : -1;
     if (m_rulesOf == rulesOf) asked.infos = m_rules;
     ask<Explained>(
-        Lane::Looks, QStringLiteral("explain"), tr("Explaining"),
+        Lane::Queries, QStringLiteral("explain"), tr("Explaining"),
         [asked, what, options, done = std::move(done)](Source& source, const Progress& progress) -> Result<Explained> {
             Explained explained = asked;
             if (explained.node != NodeKey::None) {

@@ -24,9 +24,9 @@
 #include "ui/session/breakpoints.h"
 #include "ui/session/checked_runs.h"
 #include "ui/session/graph_coloring.h"
-#include "ui/session/kernel_looks.h"
-#include "ui/session/loop_looks.h"
-#include "ui/session/memory_looks.h"
+#include "ui/session/kernel_query.h"
+#include "ui/session/loop_query.h"
+#include "ui/session/memory_query.h"
 #include "ui/session/minify_search.h"
 #include "ui/session/selection.h"
 #include "ui/session/source.h"
@@ -46,7 +46,7 @@ struct RunPartition {
     QString problem;      // why there is none, and what to do; empty if there is one
     PartitionChoice own;  // with the run's memory budget
     std::vector<NodeSide> sides;
-    std::vector<HeldBytes> held;
+    std::vector<SavedBytes> held;
 };
 struct BudgetCurve {
     RunId run = 0;
@@ -69,8 +69,8 @@ struct Run {
     QString notExecuted, notTimed, notBuilt;         // why these cannot be asked for; empty if they can
     /// The step that splits the joint graph into forward and backward.
     std::optional<int> splitStep() const;
-    /// The last step of a track; none if the run has no such track.
-    std::optional<int> lastStepOf(std::string_view track) const;
+    /// The last step of a graph; none if the run has no such graph.
+    std::optional<int> lastStepOf(std::string_view graphName) const;
     QString title() const;  // "Run 1: inference, CPU"
 };
 
@@ -174,9 +174,9 @@ class SessionController : public QObject {
     CheckedRuns& checkedRuns() { return *m_checkedRuns; }
     GraphColoring& coloring() { return *m_coloring; }
     MinifySearch& minifySearch() { return *m_minifySearch; }
-    KernelLooks& kernelLooks() { return *m_kernelLooks; }
-    LoopLooks& loopLooks() { return *m_loopLooks; }
-    MemoryLooks& memoryLooks() { return *m_memoryLooks; }
+    KernelQuery& kernelQuery() { return *m_kernelQuery; }
+    LoopQuery& loopQuery() { return *m_loopQuery; }
+    MemoryQuery& memoryQuery() { return *m_memoryQuery; }
     /// Where compiles stop.
     Breakpoints& breakpoints() { return *m_breakpoints; }
     /// Compiles on from the last stop to the next.
@@ -217,11 +217,11 @@ class SessionController : public QObject {
     void busyChanged(bool busy);
 
   private:
-    enum class Lane { Looks, Compiles, Executions, Searches, Curves, Count };
-    static constexpr const char* kLook = "look";
+    enum class Lane { Queries, Compiles, Executions, Searches, Curves, Count };
+    static constexpr const char* kQuery = "look";
     static constexpr std::chrono::milliseconds kPatience{5000}, kLittlePatience{300};  // with what was told to stop
     struct Pending {
-        Lane lane = Lane::Looks;
+        Lane lane = Lane::Queries;
         Activity shown;
         std::shared_ptr<CancelToken> cancel;
         QString reached;  // the progress that it told last
@@ -307,9 +307,9 @@ class SessionController : public QObject {
     std::unique_ptr<CheckedRuns> m_checkedRuns;    // likewise
     std::unique_ptr<GraphColoring> m_coloring;     // likewise
     std::unique_ptr<MinifySearch> m_minifySearch;  // likewise
-    std::unique_ptr<LoopLooks> m_loopLooks;        // likewise
-    std::unique_ptr<KernelLooks> m_kernelLooks;
-    std::unique_ptr<MemoryLooks> m_memoryLooks;
+    std::unique_ptr<LoopQuery> m_loopQuery;        // likewise
+    std::unique_ptr<KernelQuery> m_kernelQuery;
+    std::unique_ptr<MemoryQuery> m_memoryQuery;
 };
 
 }  // namespace cutaway::ui

@@ -32,12 +32,12 @@ QString reasonOf(const Error& error, const Run* run) {
 
 bool SessionController::isForwardBesideBackward(const Comparison& pair) const {
     const Run* run = pair.before.run == pair.after.run ? runOf(pair.after.run) : nullptr;
-    const auto trackOf = [&](const Place& place) {
+    const auto graphNameOf = [&](const Place& place) {
         return run && place.step >= 0 && place.step < static_cast<int>(run->steps.size())
-                   ? run->steps[static_cast<size_t>(place.step)].track
+                   ? run->steps[static_cast<size_t>(place.step)].graphName
                    : std::string();
     };
-    return trackOf(pair.before) == "forward" && trackOf(pair.after) == "backward";
+    return graphNameOf(pair.before) == "forward" && graphNameOf(pair.after) == "backward";
 }
 
 void SessionController::forgetPartition() {
@@ -70,7 +70,7 @@ void SessionController::loadPartition() {
         settled(kCurve);
     }
     ask<RunPartition>(
-        Lane::Looks, QStringLiteral("partition"), tr("Reading the partition"),
+        Lane::Queries, QStringLiteral("partition"), tr("Reading the partition"),
         [id, known = *run](Source& source, const Progress& progress) -> Result<RunPartition> {
             RunPartition out;
             out.run = id;
@@ -115,7 +115,7 @@ void SessionController::tryNextBudget() {
             Qt::QueuedConnection);
     };
     ask<PartitionChoice>(
-        Lane::Looks, kCandidate, tr("Choosing what is saved"),
+        Lane::Queries, kCandidate, tr("Choosing what is saved"),
         [run, budget = *m_triedBudget](Source& source, const Progress& progress) {
             return source.partitionAt(run, budget, progress);
         },

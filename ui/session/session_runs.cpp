@@ -34,31 +34,31 @@ QString Run::title() const {
     return QObject::tr("Run %1: %2").arg(number).arg(words.join(QStringLiteral(", ")));
 }
 
-std::optional<int> Run::lastStepOf(std::string_view track) const {
+std::optional<int> Run::lastStepOf(std::string_view graphName) const {
     const auto found =
-        std::find_if(steps.rbegin(), steps.rend(), [&](const StepInfo& step) { return step.track == track; });
+        std::find_if(steps.rbegin(), steps.rend(), [&](const StepInfo& step) { return step.graphName == graphName; });
     return found == steps.rend() ? std::optional<int>() : found->index;
 }
 
-/// Behind it begins the track of the forward.
+/// Behind it begins the graph of the forward.
 std::optional<int> Run::splitStep() const {
     const auto forward =
-        std::find_if(steps.begin(), steps.end(), [](const StepInfo& step) { return step.track == "forward"; });
+        std::find_if(steps.begin(), steps.end(), [](const StepInfo& step) { return step.graphName == "forward"; });
     return forward == steps.end() ? std::optional<int>() : forward->index - 1;
 }
 
 /// Makes the pass one that runs: an optional one, or one that belongs to frozen runs.
 void SessionController::switchOn(const std::string& pass, CompileRequest& options) const {
     const auto find = [&](const CompileRequest& request) -> std::optional<PassInfo> {
-        for (const PassInfo& known : m_source->passes(request))
-            if (known.name == pass) return known;
+        for (const PassInfo& info : m_source->passes(request))
+            if (info.name == pass) return info;
         return std::nullopt;
     };
     CompileRequest frozen = options;
     frozen.freeze = true;
     if (!find(options) && checkRequest(frozen) && find(frozen)) options.freeze = true;
-    const auto known = find(options);
-    if (known && known->optional && !options.enabled(pass)) options.enabledPasses.push_back({pass, {}});
+    const auto found = find(options);
+    if (found && found->optional && !options.enabled(pass)) options.enabledPasses.push_back({pass, {}});
 }
 
 void SessionController::compileBy(Compiler compiler, const CompileRequest& options, const AfterCompile& then) {
@@ -204,7 +204,7 @@ void SessionController::findRewrite(RunId run, int step, NodeKey node, std::func
     const int count = known->steps[static_cast<size_t>(step)].rewrites;
     if (count == 0) return then(0);
     ask<int>(
-        Lane::Looks, QStringLiteral("find"), tr("Looking for the rewrite"),
+        Lane::Queries, QStringLiteral("find"), tr("Looking for the rewrite"),
         [run, step, node, count](Source& source, const Progress& progress) -> Result<int> {
             CT_TRY(const std::string before, nodeAt(source, {run, step, 0}, node, progress));
             CT_TRY(const std::string after, nodeAt(source, {run, step, -1}, node, progress));
@@ -234,9 +234,9 @@ QString SessionController::placeName(const Place& place) const {
                    ? QString::fromStdString(run->steps[static_cast<size_t>(place.step)].name)
                    : tr("step %1").arg(place.step);
         if (run && place.step < static_cast<int>(run->steps.size()))
-            if (const std::string& track = run->steps[static_cast<size_t>(place.step)].track;
-                track == "forward" || track == "backward")
-                name = tr("%1: %2").arg(QString::fromStdString(track), name);
+            if (const std::string& graphName = run->steps[static_cast<size_t>(place.step)].graphName;
+                graphName == "forward" || graphName == "backward")
+                name = tr("%1: %2").arg(QString::fromStdString(graphName), name);
         if (place.rewrites >= 0) name += tr(", rewrite %1").arg(place.rewrites);
     }
     return m_runs.size() > 1 && place.step >= 0 ? tr("%1 (run %2)").arg(name).arg(run ? run->number : 0) : name;

@@ -99,7 +99,7 @@ class SessionSource : public Source {
     Result<std::string> explainPartition(RunId run, NodeKey node, const Progress& progress) override {
         return session()->explainPartition(run, node, progress);
     }
-    Result<std::vector<HeldBytes>> heldBytes(RunId run, const Progress& progress) override {
+    Result<std::vector<SavedBytes>> heldBytes(RunId run, const Progress& progress) override {
         return session()->heldBytes(run, progress);
     }
     Result<CheckedRun> checkedRun(const Place& place, const CheckedRunOptions& options,

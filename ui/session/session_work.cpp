@@ -156,7 +156,7 @@ void SessionController::exportProgram(RunId run, const ExportOptions& options) {
 
 void SessionController::runnableText(const Place& place, std::function<void(const QString&)> then) {
     ask<GraphText>(
-        Lane::Looks, QStringLiteral("runnable"), tr("Printing Python"),
+        Lane::Queries, QStringLiteral("runnable"), tr("Printing Python"),
         [place](Source& source, const Progress& progress) { return source.text(place, true, progress); },
         [then = std::move(then)](GraphText text) { then(QString::fromStdString(text.text)); });
 }

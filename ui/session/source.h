@@ -78,7 +78,7 @@ class Source {
                                            const Progress& progress) = 0;
     virtual Result<std::vector<NodeSide>> sides(RunId run, const Progress& progress) = 0;
     virtual Result<std::string> explainPartition(RunId run, NodeKey node, const Progress& progress) = 0;
-    virtual Result<std::vector<HeldBytes>> heldBytes(RunId run, const Progress& progress) = 0;
+    virtual Result<std::vector<SavedBytes>> heldBytes(RunId run, const Progress& progress) = 0;
     /// Each value beside its reference (cutaway/numerics.h).
     virtual Result<CheckedRun> checkedRun(const Place&, const CheckedRunOptions&,
                                           const std::function<void(const NodeNumbers&)>&, const Progress&) {

@@ -113,8 +113,8 @@ QWidget* CompileDialog::makePasses(const CompileRequest& from) {
 }
 
 bool CompileDialog::isTicked(const PassInfo& pass) const {
-    const auto known = m_ticks.find(QString::fromStdString(pass.name));
-    return known != m_ticks.end() ? known->second : !pass.optional;
+    const auto found = m_ticks.find(QString::fromStdString(pass.name));
+    return found != m_ticks.end() ? found->second : !pass.optional;
 }
 
 CompileRequest CompileDialog::kindOfRun() const {
@@ -183,7 +183,7 @@ QString CompileDialog::collect() {
         const std::string name = m_passes->item(row)->text().toStdString();
         const bool ticked = m_passes->item(row)->checkState() == Qt::Checked;
         const auto pass =
-            std::find_if(m_listed.begin(), m_listed.end(), [&](const PassInfo& known) { return known.name == name; });
+            std::find_if(m_listed.begin(), m_listed.end(), [&](const PassInfo& info) { return info.name == name; });
         if (!pass->optional && !ticked) options.disabledPasses.push_back(name);
         if (pass->optional && ticked && !options.enabled(name)) options.enabledPasses.push_back({name, {}});
         if (pass->optional && !ticked && options.enabled(name))

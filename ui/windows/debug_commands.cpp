@@ -71,7 +71,7 @@ void showJoint(MainWindow& main) {
     if (const Run* run = splitRun(main)) main.selection().setPlace({run->id, *run->splitStep(), -1});
 }
 
-/// The last graphs of both tracks, as they are compiled.
+/// The last graphs of both graphs, as they are compiled.
 void showForwardBesideBackward(MainWindow& main) {
     const Run* run = splitRun(main);
     const auto forward = run ? run->lastStepOf("forward") : std::nullopt;

@@ -147,7 +147,7 @@ void DifferencesWindow::addUnsure() {
     size_t listed = 0;
     for (const Certainty certainty : {Certainty::Unsure, Certainty::Likely})
         for (const UnionGraph::Node& node : m_shown->graph->nodes) {
-            const bool pair = node.change == Change::Kept || node.change == Change::Edited;
+            const bool pair = node.change == Change::Unchanged || node.change == Change::Edited;
             if (!pair || node.certainty != certainty || ++listed > kMostListed) continue;
             if (!top) top = new QTreeWidgetItem(m_parts, {tr("Pairs that are not sure")});
             addNode(*top, node.info.id);

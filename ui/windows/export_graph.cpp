@@ -33,14 +33,14 @@ LegendEntry legendEntryOf(State state) {
 std::vector<LegendEntry> legendOf(const GraphScene& scene, GraphMode mode, const PictureMarks& marks) {
     std::vector<LegendEntry> legend;
     const bool changed = std::any_of(scene.picture.nodes.begin(), scene.picture.nodes.end(),
-                                     [](const auto& node) { return node.change != Change::Kept; });
+                                     [](const auto& node) { return node.change != Change::Unchanged; });
     if (marks.heat) {
         for (int heat = 0; heat < kHeats; ++heat) legend.push_back(legendEntryOf(static_cast<Heat>(heat)));
     } else if (marks.sides) {
         for (const Side side : {Side::Forward, Side::Backward, Side::Both}) legend.push_back(legendEntryOf(side));
         legend.push_back({savedWord(), paintSavedMark});
     } else if (changed && mode == GraphMode::Union) {
-        for (const Change change : {Change::Added, Change::Removed, Change::Edited, Change::Kept})
+        for (const Change change : {Change::Added, Change::Removed, Change::Edited, Change::Unchanged})
             legend.push_back(legendEntryOf(change));
     }
     return legend;
@@ -120,7 +120,7 @@ constexpr const char* kSideColors[] = {"#0969da", "#8250df", "#bc4c00"};
 
 QString edgeColor(Change change, const PictureMarks& marks) {
     const bool plain = marks.sides || marks.heat;
-    return QString::fromLatin1(kChangeColors[static_cast<int>(plain ? Change::Kept : change)]);
+    return QString::fromLatin1(kChangeColors[static_cast<int>(plain ? Change::Unchanged : change)]);
 }
 
 /// What DOT draws of a node's state: its sign, colour and outline.

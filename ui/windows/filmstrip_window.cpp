@@ -33,7 +33,7 @@ FilmstripWindow::FilmstripWindow(const WindowRow& tableRow, const WindowParts& p
         for (GraphView* view : m_views)
             if (view->canvas().currentId() != node) view->goTo(node);
     });
-    connect(&m_controller.kernelLooks(), &KernelLooks::changed, this, &FilmstripWindow::showKernels);
+    connect(&m_controller.kernelQuery(), &KernelQuery::changed, this, &FilmstripWindow::showKernels);
 }
 
 void FilmstripWindow::clear() {
@@ -54,7 +54,7 @@ void FilmstripWindow::showStates(const std::vector<Place>& places) {
 
 /// So that a state without the current node shows what it was or came to be.
 void FilmstripWindow::showKernels() {
-    const auto marks = m_controller.kernelLooks().marks(m_selection.place().run);
+    const auto marks = m_controller.kernelQuery().marks(m_selection.place().run);
     for (GraphView* view : m_views) view->setKernels({marks, {}, false});
 }
 

@@ -65,7 +65,7 @@ GraphWindow::GraphWindow(const WindowRow& tableRow, const WindowParts& parts)
     connect(&parts.controller, &SessionController::partitionShown, this, &GraphWindow::showSides);
     connect(&parts.controller, &SessionController::candidateShown, this, &GraphWindow::showSides);
     connect(&parts.controller.checkedRuns(), &CheckedRuns::heatChanged, this, &GraphWindow::showSides);
-    connect(&parts.controller.kernelLooks(), &KernelLooks::changed, this, &GraphWindow::showKernels);
+    connect(&parts.controller.kernelQuery(), &KernelQuery::changed, this, &GraphWindow::showKernels);
     connect(&parts.controller.coloring(), &GraphColoring::changed, this, &GraphWindow::showSides);
     connect(&parts.selection, &Selection::nodeChanged, this, [this](NodeKey id) {
         if (m_view->canvas().currentId() != id) m_view->goTo(id);
@@ -136,7 +136,7 @@ QWidget* GraphWindow::makeLegend() {
     auto* bar = new QWidget;
     auto* row = new QHBoxLayout(bar);
     row->setContentsMargins(6, 3, 6, 3);
-    for (Change change : {Change::Added, Change::Removed, Change::Edited, Change::Kept})
+    for (Change change : {Change::Added, Change::Removed, Change::Edited, Change::Unchanged})
         m_marks.push_back(markOf(change, tr("%1 in this step").arg(legendWord(change)), bar));
     for (const Side side : {Side::Forward, Side::Backward, Side::Both})
         m_sideMarks.push_back(markOf(side, wordsOf(SideMark{side, false}), bar));
@@ -263,7 +263,7 @@ QString GraphWindow::countsOf(const Shown& what) const {
         counts += (counts.isEmpty() ? QString() : QStringLiteral(" · ")) + pairs;
     // Wires may change, or the order alone, and no node.
     const bool wires = std::any_of(graph.edges.begin(), graph.edges.end(),
-                                   [](const auto& edge) { return edge.change != Change::Kept; });
+                                   [](const auto& edge) { return edge.change != Change::Unchanged; });
     const Run* run = m_controller.runOf(pair.after.run);
     const bool step = comparisonAt(pair.after) == pair && run && pair.after.step >= 0 &&
                       pair.after.step < static_cast<int>(run->steps.size());

@@ -31,7 +31,7 @@ class GraphWindow : public Window {
     bool isKeyShown() const;
     bool isSettled() const override;
     std::optional<Activity> activity() const override { return m_layout; }
-    void stopActivity() override { m_view->builder().settleForPlain(); }
+    void stopActivity() override { m_view->builder().useSimpleLayout(); }
     static std::span<const KeyHint> keys();
 
   private:

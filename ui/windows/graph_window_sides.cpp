@@ -81,11 +81,11 @@ void GraphWindow::showKernels() {
     const Place& place = m_shown->after;
     const Run* run = m_controller.runOf(place.run);
     KernelNames kernels;
-    kernels.marks = run ? m_controller.kernelLooks().marks(place.run) : nullptr;
+    kernels.marks = run ? m_controller.kernelQuery().marks(place.run) : nullptr;
     const bool step = run && place.step >= 0 && place.step < static_cast<int>(run->steps.size());
     if (step && run->splitStep()) {
-        const std::string& track = run->steps[static_cast<size_t>(place.step)].track;
-        if (track == "forward" || track == "backward") kernels.track = QString::fromStdString(track);
+        const std::string& graphName = run->steps[static_cast<size_t>(place.step)].graphName;
+        if (graphName == "forward" || graphName == "backward") kernels.graphName = QString::fromStdString(graphName);
     }
     kernels.named = m_scheduled;
     m_view->setKernels(kernels);

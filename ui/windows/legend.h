@@ -13,7 +13,7 @@ inline QString legendWord(Change change) {
         case Change::Added: return QObject::tr("+ added");
         case Change::Removed: return QObject::tr("− removed");
         case Change::Edited: return QObject::tr("~ edited");
-        case Change::Kept: return QObject::tr("kept");
+        case Change::Unchanged: return QObject::tr("kept");
     }
     return {};
 }
@@ -27,7 +27,7 @@ inline QSizeF legendMarkSize(Change change, const QFontMetricsF& metrics) {
 
 inline void paintLegendMark(QPainter& painter, const QRectF& rect, Change change, const GraphColors& colors) {
     const ChangeColors& state = colors[change];
-    QPen pen(state.line, change == Change::Kept ? 1.1 : 1.8);
+    QPen pen(state.line, change == Change::Unchanged ? 1.1 : 1.8);
     if (change == Change::Removed) pen.setDashPattern({3, 2});
     painter.setPen(pen);
     painter.setBrush(state.fill);
@@ -49,10 +49,10 @@ inline QString legendWord(OpClass opClass) {
 }
 
 inline void paintLegendMark(QPainter& painter, const QRectF& rect, OpClass opClass, const GraphColors& colors) {
-    painter.setPen(QPen(colors[Change::Kept].line, 1.1));
+    painter.setPen(QPen(colors[Change::Unchanged].line, 1.1));
     painter.setBrush(colors[opClass]);
     painter.drawRoundedRect(rect.adjusted(1, 1, -1, -1), 4, 4);
-    painter.setPen(colors[Change::Kept].text);
+    painter.setPen(colors[Change::Unchanged].text);
     painter.drawText(rect, Qt::AlignCenter, legendWord(opClass));
 }
 

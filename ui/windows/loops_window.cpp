@@ -37,7 +37,7 @@ LoopsWindow::LoopsWindow(const WindowRow& tableRow, const WindowParts& parts)
     : Window(tableRow),
       m_controller(parts.controller),
       m_selection(parts.selection),
-      m_looks(parts.controller.loopLooks()),
+      m_query(parts.controller.loopQuery()),
       m_model(*new LoopsModel(this)),
       m_summary(new QLabel),
       m_result(new QLabel),
@@ -163,11 +163,11 @@ void LoopsWindow::arrange() {
 }
 
 void LoopsWindow::connectParts() {
-    connect(m_check, &QPushButton::clicked, this, [this] { m_looks.check(m_plan->toPlainText()); });
+    connect(m_check, &QPushButton::clicked, this, [this] { m_query.check(m_plan->toPlainText()); });
     connect(m_run, &QPushButton::clicked, this, &LoopsWindow::run);
     connect(m_restore, &QPushButton::clicked, this, [this] {
         m_plan->setPlainText(m_chosenPlan);
-        m_looks.check(m_chosenPlan);
+        m_query.check(m_chosenPlan);
     });
     connect(m_plan, &QPlainTextEdit::textChanged, this, &LoopsWindow::showState);
     connect(m_steps, &QComboBox::currentIndexChanged, this, &LoopsWindow::showStep);
@@ -178,12 +178,12 @@ void LoopsWindow::connectParts() {
         wantListing();
     });
     connect(m_source, &CodeView::lineChosen, this, &LoopsWindow::chooseLine);
-    connect(&m_controller.kernelLooks(), &KernelLooks::changed, this, &LoopsWindow::markNode);
+    connect(&m_controller.kernelQuery(), &KernelQuery::changed, this, &LoopsWindow::markNode);
     connect(m_code, &QTabWidget::currentChanged, this, &LoopsWindow::wantListing);
-    connect(&m_looks, &LoopLooks::listingChanged, this, &LoopsWindow::showListing);
-    connect(&m_looks, &LoopLooks::listed, this, &LoopsWindow::showList);
-    connect(&m_looks, &LoopLooks::formsChanged, this, &LoopsWindow::showForms);
-    connect(&m_looks, &LoopLooks::changed, this, &LoopsWindow::showState);
+    connect(&m_query, &LoopQuery::listingChanged, this, &LoopsWindow::showListing);
+    connect(&m_query, &LoopQuery::listed, this, &LoopsWindow::showList);
+    connect(&m_query, &LoopQuery::formsChanged, this, &LoopsWindow::showForms);
+    connect(&m_query, &LoopQuery::changed, this, &LoopsWindow::showState);
     connect(&m_selection, &Selection::nodeChanged, this, &LoopsWindow::showNode);
     connect(&m_selection, &Selection::placeChanged, this, &LoopsWindow::follow);
     connect(this, &QDockWidget::visibilityChanged, this, [this](bool onScreen) {
@@ -191,7 +191,7 @@ void LoopsWindow::connectParts() {
         follow();
     });
     connect(&m_controller, &SessionController::timed, this, [this](RunId run) {
-        if (m_looks.run() == run) m_looks.list(run);
+        if (m_query.run() == run) m_query.list(run);
     });
     for (const auto any : {&SessionController::modelOpened, &SessionController::modelClosed})
         connect(&m_controller, any, this, &LoopsWindow::showState);
@@ -200,41 +200,41 @@ void LoopsWindow::connectParts() {
 void LoopsWindow::follow() {
     if (!m_selection.hasPlace() || !m_onScreen) return;
     const RunId run = m_selection.place().run;
-    if (m_looks.run() != run && m_controller.runOf(run)) m_looks.list(run);
+    if (m_query.run() != run && m_controller.runOf(run)) m_query.list(run);
 }
 
 void LoopsWindow::showList() {
     m_following = true;
-    m_model.setKernels(m_looks.kernels());
+    m_model.setKernels(m_query.kernels());
     m_columns->setRoom(LoopsModel::Time, m_model.isTimed());
     m_table->resizeColumnsToContents();
     m_following = false;
-    const Run* run = m_looks.run() ? m_controller.runOf(*m_looks.run()) : nullptr;
+    const Run* run = m_query.run() ? m_controller.runOf(*m_query.run()) : nullptr;
     if (!run)
         m_summary->setText(
             tr("Shows, side by side, what each kernel of the compiled model computes, how it runs and why, its loops "
                "and its C++.\n\nCompile the model first (Ctrl+B)."));
-    else if (!m_looks.problem().isEmpty()) m_summary->setText(m_looks.problem());
+    else if (!m_query.problem().isEmpty()) m_summary->setText(m_query.problem());
     else
         m_summary->setText(run->title() + QStringLiteral(" · ") +
                            counted(m_model.rowCount(), tr("kernel"), tr("kernels")) +
                            (m_model.isTimed() ? QString() : tr(" · times: Run > Time Generated Code")));
     if (m_model.rowCount() == 0) return;
-    int row = m_model.rowOf(m_looks.kernel());
+    int row = m_model.rowOf(m_query.kernel());
     if (row < 0) row = m_model.rowOf(m_selection.node());
-    const bool gone = m_model.rowOf(m_looks.kernel()) < 0;
+    const bool gone = m_model.rowOf(m_query.kernel()) < 0;
     // A list that is new moves nobody, even where it has the focus.
     m_following = true;
     m_table->selectRow(m_sorted->mapFromSource(m_model.index(std::max(row, 0), 0)).row());
     m_following = false;
-    if (gone) m_looks.choose(QString::fromStdString(m_model.at(std::max(row, 0)).name));
+    if (gone) m_query.choose(QString::fromStdString(m_model.at(std::max(row, 0)).name));
 }
 
 void LoopsWindow::chooseRow() {
     const QModelIndex shown = m_table->selectionModel()->selectedRows().value(0);
     if (m_following || !shown.isValid()) return;
     const LoopKernel& kernel = m_model.at(m_sorted->mapToSource(shown).row());
-    m_looks.choose(QString::fromStdString(kernel.name));
+    m_query.choose(QString::fromStdString(kernel.name));
     // Only where the user chose it.
     if (!m_table->hasFocus() || kernel.nodes.empty() ||
         std::find(kernel.nodes.begin(), kernel.nodes.end(), m_selection.node()) != kernel.nodes.end())
@@ -249,20 +249,20 @@ void LoopsWindow::showNode(NodeKey node) {
     m_following = true;
     m_table->selectRow(m_sorted->mapFromSource(m_model.index(row, 0)).row());
     m_following = false;
-    m_looks.choose(QString::fromStdString(m_model.at(row).name));
+    m_query.choose(QString::fromStdString(m_model.at(row).name));
     markNode();
 }
 
 void LoopsWindow::showForms() {
-    const auto& forms = m_looks.forms();
+    const auto& forms = m_query.forms();
     m_kernel->setCode(forms ? QString::fromStdString(forms->kernel) : QString());
     m_source->setCode(forms ? QString::fromStdString(forms->source) : QString());
     markNode();
     m_code->setTabText(m_code->indexOf(m_source), forms && forms->target == Target::Cuda ? tr("CUDA C++") : tr("C++"));
     // A plan that is being edited stays as the user wrote it.
-    if (!forms || m_planOf != m_looks.kernel()) {
+    if (!forms || m_planOf != m_query.kernel()) {
         m_chosenPlan = forms ? QString::fromStdString(forms->plan) : QString();
-        m_planOf = forms ? m_looks.kernel() : QString();
+        m_planOf = forms ? m_query.kernel() : QString();
         m_plan->setPlainText(m_chosenPlan);
     }
     const int step = m_steps->currentIndex();
@@ -285,31 +285,31 @@ void LoopsWindow::showForms() {
 }
 
 void LoopsWindow::wantListing() {
-    if (m_code->currentIndex() != m_code->count() - 1 || !m_looks.forms() || m_listed == m_looks.forms()) return;
-    m_listed = m_looks.forms();
-    m_looks.want(static_cast<Listing>(m_listings->currentData().toInt()));
+    if (m_code->currentIndex() != m_code->count() - 1 || !m_query.forms() || m_listed == m_query.forms()) return;
+    m_listed = m_query.forms();
+    m_query.want(static_cast<Listing>(m_listings->currentData().toInt()));
 }
 
 void LoopsWindow::showListing() {
-    m_listing->setCode(m_looks.isListed() ? m_looks.listing() : QString());
-    m_why->setText(m_looks.listing());
-    m_why->setVisible(!m_looks.isListed());
+    m_listing->setCode(m_query.isListed() ? m_query.listing() : QString());
+    m_why->setText(m_query.listing());
+    m_why->setVisible(!m_query.isListed());
 }
 
 void LoopsWindow::showStep() {
-    const auto& forms = m_looks.forms();
+    const auto& forms = m_query.forms();
     const int step = m_steps->currentIndex();
     m_loops->setCode(forms && step >= 0 ? QString::fromStdString(forms->steps[static_cast<size_t>(step)].text)
                                         : QString());
 }
 
 void LoopsWindow::run() {
-    if (m_looks.isRunning()) m_looks.stop();
-    else m_looks.tryPlan(m_plan->toPlainText());
+    if (m_query.isRunning()) m_query.stop();
+    else m_query.tryPlan(m_plan->toPlainText());
 }
 
 void LoopsWindow::showState() {
-    const bool running = m_looks.isRunning(), some = m_looks.forms() != nullptr;
+    const bool running = m_query.isRunning(), some = m_query.forms() != nullptr;
     m_plan->setEnabled(some);
     m_check->setEnabled(some && !running);
     m_run->setText(running ? tr("Stop (Esc)") : tr("Run Both Plans"));
@@ -321,8 +321,8 @@ void LoopsWindow::showState() {
 
 /// What was said of the plan; what is wrong with it in red, and its line marked.
 void LoopsWindow::showSaid() {
-    const bool wrong = m_looks.isWrong();
-    QString said = m_looks.said();
+    const bool wrong = m_query.isWrong();
+    QString said = m_query.said();
     static const QRegularExpression kWhose(QStringLiteral("^the plan of \\w+: "));
     if (wrong) said.remove(kWhose);
     const int line = wrong ? wrongLine() : -1;
@@ -342,8 +342,8 @@ void LoopsWindow::showSaid() {
 /// none.
 int LoopsWindow::wrongLine() const {
     static const QRegularExpression kLine(QStringLiteral("^line (\\d+): ")), kWord(QStringLiteral("\\w+"));
-    if (const auto named = kLine.match(m_looks.said()); named.hasMatch()) return named.captured(1).toInt() - 1;
-    for (auto word = kWord.globalMatch(m_looks.said()); word.hasNext();) {
+    if (const auto named = kLine.match(m_query.said()); named.hasMatch()) return named.captured(1).toInt() - 1;
+    for (auto word = kWord.globalMatch(m_query.said()); word.hasNext();) {
         const QString said = word.next().captured();
         for (int line = 0; line < m_plan->document()->blockCount(); ++line) {
             const QString first =
@@ -359,7 +359,7 @@ bool LoopsWindow::eventFilter(QObject* watched, QEvent* event) {
         const auto* key = static_cast<QKeyEvent*>(event);
         const bool enter = key->key() == Qt::Key_Return || key->key() == Qt::Key_Enter;
         if (enter && key->modifiers().testFlag(Qt::ControlModifier)) {
-            if (m_run->isEnabled() && !m_looks.isRunning()) run();
+            if (m_run->isEnabled() && !m_query.isRunning()) run();
             return true;
         }
     }
@@ -367,15 +367,15 @@ bool LoopsWindow::eventFilter(QObject* watched, QEvent* event) {
 }
 
 std::optional<Activity> LoopsWindow::activity() const {
-    if (!m_looks.isRunning()) return {};
+    if (!m_query.isRunning()) return {};
     Activity now;
     now.tag = QString::fromLatin1(row().name);
-    now.doing = tr("Running %1 by another plan").arg(m_looks.kernel());
-    now.since = m_looks.since();
+    now.doing = tr("Running %1 by another plan").arg(m_query.kernel());
+    now.since = m_query.since();
     return now;
 }
 
-void LoopsWindow::stopActivity() { m_looks.stop(); }
+void LoopsWindow::stopActivity() { m_query.stop(); }
 
 /// The list stands beside the texts where these have room for their lines then, else above them.
 void LoopsWindow::resizeEvent(QResizeEvent* event) {

@@ -60,7 +60,7 @@ class LoopsWindow : public Window {
 
     SessionController& m_controller;
     Selection& m_selection;
-    LoopLooks& m_looks;
+    LoopQuery& m_query;
     LoopsModel& m_model;  // a child, not a member: the view still asks it while this window closes
     QLabel *m_summary, *m_result;
     QTableView* m_table;

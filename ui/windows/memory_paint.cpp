@@ -58,20 +58,20 @@ void MemoryView::paintBars(QPainter& painter) const {
     for (int i = 0; i < m_chart.values(); ++i) {
         const MemoryValue& bar = m_chart.at(i);
         if (bar.first >= m_to || bar.last + 1 <= m_from) continue;
-        const ChangeColors& own =
-            bar.workspace ? colors[Change::Kept] : colorsOf(colors, m_chart.call(bar.first).maker);
+        const ChangeColors& changeColors =
+            bar.workspace ? colors[Change::Unchanged] : colorsOf(colors, m_chart.call(bar.first).maker);
         const QRectF box = rectOf(i).intersected(area());
-        const QColor fill = mixed(own.fill, own.line, kShades[i % 3]);
+        const QColor fill = mixed(changeColors.fill, changeColors.line, kShades[i % 3]);
         if (box.width() < 4 || box.height() < 4) {
-            painter.fillRect(box, mixed(own.fill, own.line, 0.35 + kShades[i % 3]));
+            painter.fillRect(box, mixed(changeColors.fill, changeColors.line, 0.35 + kShades[i % 3]));
             continue;
         }
         painter.fillRect(box, fill);
-        painter.setPen(own.line);
+        painter.setPen(changeColors.line);
         painter.setBrush(Qt::NoBrush);
         painter.drawRect(box.adjusted(0.5, 0.5, -0.5, -0.5));
         if (box.width() < kRoomForName || box.height() < high) continue;
-        painter.setPen(own.text);
+        painter.setPen(changeColors.text);
         const QRectF text = box.adjusted(4, 0, -4, 0);
         painter.drawText(text, Qt::AlignLeft | Qt::AlignVCenter,
                          painter.fontMetrics().elidedText(QString::fromStdString(bar.name), Qt::ElideMiddle,
@@ -168,7 +168,7 @@ void MemoryView::paintLegend(QPainter& painter, const QRectF& foot) const {
         if (some([&](const MemoryValue& v) { return !v.workspace && m_chart.call(v.first).maker == maker; }))
             entries.push_back({words[static_cast<int>(maker)], &colorsOf(colors, maker)});
     if (some([](const MemoryValue& v) { return v.workspace; }))
-        entries.push_back({tr("workspace"), &colors[Change::Kept]});
+        entries.push_back({tr("workspace"), &colors[Change::Unchanged]});
     entries.push_back({tr("live bytes"), nullptr});
     const double box = painter.fontMetrics().height() - 4;
     double wide = 0;

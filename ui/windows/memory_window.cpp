@@ -21,11 +21,11 @@ MemoryWindow::MemoryWindow(const WindowRow& tableRow, const WindowParts& parts)
     : Window(tableRow),
       m_controller(parts.controller),
       m_selection(parts.selection),
-      m_looks(parts.controller.memoryLooks()),
+      m_query(parts.controller.memoryQuery()),
       m_model(*new MemoryModel(this)),
       m_summary(new QLabel),
       m_living(new QLabel),
-      m_track(new QComboBox),
+      m_graph(new QComboBox),
       m_peak(new QPushButton(tr("Peak"))),
       m_fit(new QPushButton(tr("All Calls"))),
       m_view(new MemoryView),
@@ -42,13 +42,13 @@ void MemoryWindow::arrange() {
     m_summary->setObjectName(QStringLiteral("memorySummary"));
     m_living->setWordWrap(true);
     m_living->setObjectName(QStringLiteral("memoryLiving"));
-    m_track->setAccessibleName(tr("Graph whose memory is shown"));
-    m_track->setSizeAdjustPolicy(QComboBox::AdjustToContents);
+    m_graph->setAccessibleName(tr("Graph whose memory is shown"));
+    m_graph->setSizeAdjustPolicy(QComboBox::AdjustToContents);
     m_peak->setToolTip(tr("Show the values live at peak memory"));
     m_fit->setToolTip(tr("Show all calls (0); the wheel zooms in"));
     auto* line = new QHBoxLayout;
     line->addWidget(m_summary, 1);
-    line->addWidget(m_track);
+    line->addWidget(m_graph);
     for (QPushButton* button : {m_peak, m_fit}) {
         button->setAutoDefault(false);
         line->addWidget(button);
@@ -81,13 +81,13 @@ void MemoryWindow::connectParts() {
     connect(m_peak, &QPushButton::clicked, this, [this] {
         if (!m_chart.isEmpty()) showCall(m_chart.plan().peak);
     });
-    connect(m_track, &QComboBox::activated, this, &MemoryWindow::showTrack);
+    connect(m_graph, &QComboBox::activated, this, &MemoryWindow::showGraph);
     // Not when the current row changes: getting the focus makes a row current, although the user chose none.
     connect(m_table->selectionModel(), &QItemSelectionModel::selectionChanged, this, &MemoryWindow::chooseRow);
     connect(m_table, &QTableView::doubleClicked, this, [this](const QModelIndex& shown) {
         emit nodeWanted(m_chart.at(m_model.valueAt(m_sorted->mapToSource(shown).row())).node);
     });
-    connect(&m_looks, &MemoryLooks::listed, this, &MemoryWindow::showPlans);
+    connect(&m_query, &MemoryQuery::listed, this, &MemoryWindow::showPlans);
     connect(&m_selection, &Selection::nodeChanged, this, &MemoryWindow::showNode);
     connect(&m_selection, &Selection::placeChanged, this, &MemoryWindow::follow);
     connect(this, &QDockWidget::visibilityChanged, this, [this](bool onScreen) {
@@ -98,47 +98,47 @@ void MemoryWindow::connectParts() {
     connect(&m_controller, &SessionController::modelClosed, this, &MemoryWindow::showSummary);
 }
 
-bool MemoryWindow::isSettled() const { return !m_onScreen || !m_looks.isLooking(); }
+bool MemoryWindow::isSettled() const { return !m_onScreen || !m_query.isLooking(); }
 
-const std::string& MemoryWindow::trackOfPlace() const {
+const std::string& MemoryWindow::graphNameOfPlace() const {
     static const std::string kNone;
     if (!m_selection.hasPlace()) return kNone;
     const Place place = m_selection.place();
     const Run* run = m_controller.runOf(place.run);
     if (!run || place.step < 0 || static_cast<size_t>(place.step) >= run->steps.size()) return kNone;
-    return run->steps[static_cast<size_t>(place.step)].track;
+    return run->steps[static_cast<size_t>(place.step)].graphName;
 }
 
 void MemoryWindow::follow() {
     if (!m_selection.hasPlace() || !m_onScreen) return;
     const RunId run = m_selection.place().run;
-    if (m_looks.run() != run && m_controller.runOf(run)) return m_looks.list(run);
-    const int track = m_track->findData(QString::fromStdString(trackOfPlace()));
-    if (track < 0 || track == m_track->currentIndex()) return;
-    m_track->setCurrentIndex(track);
-    showTrack();
+    if (m_query.run() != run && m_controller.runOf(run)) return m_query.list(run);
+    const int graphName = m_graph->findData(QString::fromStdString(graphNameOfPlace()));
+    if (graphName < 0 || graphName == m_graph->currentIndex()) return;
+    m_graph->setCurrentIndex(graphName);
+    showGraph();
 }
 
 void MemoryWindow::showPlans() {
-    m_track->clear();
-    if (m_looks.plans())
-        for (const MemoryPlan& plan : *m_looks.plans()) {
-            const QString track = QString::fromStdString(plan.track);
-            m_track->addItem(track, track);
+    m_graph->clear();
+    if (m_query.plans())
+        for (const MemoryPlan& plan : *m_query.plans()) {
+            const QString graphName = QString::fromStdString(plan.graphName);
+            m_graph->addItem(graphName, graphName);
         }
-    m_track->setVisible(m_track->count() > 1);
-    m_track->setCurrentIndex(
-        std::max(m_track->count() > 0 ? 0 : -1, m_track->findData(QString::fromStdString(trackOfPlace()))));
-    showTrack();
+    m_graph->setVisible(m_graph->count() > 1);
+    m_graph->setCurrentIndex(
+        std::max(m_graph->count() > 0 ? 0 : -1, m_graph->findData(QString::fromStdString(graphNameOfPlace()))));
+    showGraph();
     emit settled();
 }
 
-void MemoryWindow::showTrack() {
-    const int track = m_track->currentIndex();
+void MemoryWindow::showGraph() {
+    const int graphName = m_graph->currentIndex();
     m_chart = MemoryChart();
-    if (m_looks.plans() && track >= 0)
+    if (m_query.plans() && graphName >= 0)
         // Shares the plans, which live as long as anyone looks at one.
-        m_chart = MemoryChart({m_looks.plans(), &(*m_looks.plans())[static_cast<size_t>(track)]});
+        m_chart = MemoryChart({m_query.plans(), &(*m_query.plans())[static_cast<size_t>(graphName)]});
     m_view->setChart(m_chart);
     for (QPushButton* button : {m_peak, m_fit}) button->setEnabled(!m_chart.isEmpty());
     showSummary();
@@ -148,18 +148,18 @@ void MemoryWindow::showTrack() {
 }
 
 void MemoryWindow::showSummary() {
-    const Run* run = m_looks.run() ? m_controller.runOf(*m_looks.run()) : nullptr;
-    m_view->setHint(m_looks.isLooking()            ? tr("Planning memory…")
-                    : !m_looks.problem().isEmpty() ? tr("There is no plan.")
-                    : m_looks.plans()              ? tr("This graph computes nothing.")
+    const Run* run = m_query.run() ? m_controller.runOf(*m_query.run()) : nullptr;
+    m_view->setHint(m_query.isLooking()            ? tr("Planning memory…")
+                    : !m_query.problem().isEmpty() ? tr("There is no plan.")
+                    : m_query.plans()              ? tr("This graph computes nothing.")
                                                    : QString());
     if (!run)
         return m_summary->setText(
             tr("Shows for each value of the compiled model the memory it takes, and when, over the calls: the peak, "
                "and what holds it.\n\nCompile the model first (Ctrl+B)."));
-    if (!m_looks.problem().isEmpty()) return m_summary->setText(m_looks.problem());
-    if (!m_looks.plans() || m_track->currentIndex() < 0) return m_summary->setText(run->title());
-    const MemoryPlan& plan = (*m_looks.plans())[static_cast<size_t>(m_track->currentIndex())];
+    if (!m_query.problem().isEmpty()) return m_summary->setText(m_query.problem());
+    if (!m_query.plans() || m_graph->currentIndex() < 0) return m_summary->setText(run->title());
+    const MemoryPlan& plan = (*m_query.plans())[static_cast<size_t>(m_graph->currentIndex())];
     QStringList words{
         run->title(), counted(static_cast<qsizetype>(plan.calls.size()), tr("call"), tr("calls")),
         tr("arena %1, peak live %2").arg(sizeText(plan.arena), sizeText(plan.largestLive())),

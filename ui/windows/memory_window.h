@@ -30,10 +30,10 @@ class MemoryWindow : public Window {
   private:
     void arrange();
     void connectParts();
-    /// Plans the run that is looked at, once somebody can see it, and shows the track of the current step.
+    /// Plans the run that is looked at, once somebody can see it, and shows the graph of the current step.
     void follow();
     void showPlans();
-    void showTrack();
+    void showGraph();
     void showSummary();
     /// Lists what lives at the call.
     void showCall(int call);
@@ -41,15 +41,15 @@ class MemoryWindow : public Window {
     void chooseRow();
     void showNode(NodeKey node);
     void markRow();
-    const std::string& trackOfPlace() const;
+    const std::string& graphNameOfPlace() const;
 
     SessionController& m_controller;
     Selection& m_selection;
-    MemoryLooks& m_looks;
+    MemoryQuery& m_query;
     MemoryModel& m_model;  // a child, not a member: the view still asks it while this window closes
     MemoryChart m_chart;
     QLabel *m_summary, *m_living;
-    QComboBox* m_track;
+    QComboBox* m_graph;
     QPushButton *m_peak, *m_fit;
     MemoryView* m_view;
     QTableView* m_table;

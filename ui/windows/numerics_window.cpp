@@ -44,7 +44,7 @@ NumericsWindow::NumericsWindow(const WindowRow& tableRow, const WindowParts& par
 }
 
 QWidget* NumericsWindow::makeBar() {
-    m_judge->addItem(tr("Farther from f64 than the reference"), static_cast<int>(Judge::Own));
+    m_judge->addItem(tr("Farther from f64 than the reference"), static_cast<int>(Judge::F64Error));
     m_judge->addItem(tr("PyTorch's same()"), static_cast<int>(Judge::Same));
     m_judge->addItem(tr("Any bit difference"), static_cast<int>(Judge::Strict));
     m_judge->setAccessibleName(tr("Report as wrong"));

@@ -141,9 +141,9 @@ void PackageWindow::showRow() {
     if (row.call >= 0)
         m_theirs->setCode(QString::fromStdString(m_package->models[index].calls[static_cast<size_t>(row.call)].source));
     if (row.ours >= 0 && m_comparison) {
-        const OwnCall& own = m_comparison->ours[static_cast<size_t>(row.ours)];
-        m_ours->setCode(QString::fromStdString(own.source) + QStringLiteral("\n// ") + row.why);
-        if (!own.nodes.empty()) m_selection.setNode(own.nodes.back());
+        const RunCall& call = m_comparison->ours[static_cast<size_t>(row.ours)];
+        m_ours->setCode(QString::fromStdString(call.source) + QStringLiteral("\n// ") + row.why);
+        if (!call.nodes.empty()) m_selection.setNode(call.nodes.back());
     }
     if (row.file.empty() && row.constant.empty()) return;
     askQueue<std::string>(

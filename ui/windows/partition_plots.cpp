@@ -72,7 +72,7 @@ void PartitionWindow::markCurve() {
 }
 
 void PartitionWindow::showHeld() {
-    const std::vector<HeldBytes>& held = m_controller.partition()->held;
+    const std::vector<SavedBytes>& held = m_controller.partition()->held;
     Plot plot;
     plot.stepped = true;
     plot.up = tr("Bytes held for the backward");
@@ -81,9 +81,9 @@ void PartitionWindow::showHeld() {
     plot.most = tr("backward");
     size_t peak = 0;
     for (size_t i = 0; i < held.size(); ++i) {
-        const HeldBytes& one = held[i];
+        const SavedBytes& one = held[i];
         if (one.bytes > held[peak].bytes) peak = i;
-        if (one.backward && plot.border < 0) plot.border = static_cast<double>(i) - 0.5;
+        if (one.backward && plot.divider < 0) plot.divider = static_cast<double>(i) - 0.5;
         plot.points.push_back(
             {static_cast<double>(i), static_cast<double>(one.bytes),
              tr("after %1 (%2): %3")

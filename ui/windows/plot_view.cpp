@@ -172,8 +172,8 @@ void PlotView::paintLine(QPainter& painter) const {
         fill.setAlphaF(0.22f);
         painter.fillPath(below, fill);
     }
-    if (m_plot.border >= 0) {
-        const double x = toWidget(m_plot.border, 0).x();
+    if (m_plot.divider >= 0) {
+        const double x = toWidget(m_plot.divider, 0).x();
         painter.setPen(QPen(colors.edge, 1, Qt::DashLine));
         painter.drawLine(QPointF(x, area().top()), QPointF(x, area().bottom()));
     }

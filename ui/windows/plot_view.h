@@ -22,7 +22,7 @@ struct Plot {
     QString least, most, top;  // what stands at the ends of the axis across; the largest value up
     bool stepped = false;      // a value holds until the next point; the area below is filled
     bool cornered = false;     // the line goes across, then up or down; points are chosen one by one
-    double border = -1;        // a line between two parts, at that x; negative: none
+    double divider = -1;       // a line between two parts, at that x; negative: none
 };
 
 class PlotView : public QWidget {

@@ -61,14 +61,14 @@ TensorFiles tensorFiles(const QString& model) {
 RunOptions timingOptions(Target target, const QString& model) {
     constexpr int kRepeats = 100;
     constexpr double kBudgetSeconds = 3, kMostSeconds = 3600;  // the latter for a single run; it can be stopped
-    const TensorFiles known = tensorFiles(model);
+    const TensorFiles files = tensorFiles(model);
     RunOptions options;
     options.backend = compiledBackend(target);
     options.repeat = kRepeats;
     options.budgetSeconds = kBudgetSeconds;
     options.timeoutSeconds = kMostSeconds;
-    options.inputsFile = known.inputs.toStdString();
-    options.expectFile = known.expected.toStdString();
+    options.inputsFile = files.inputs.toStdString();
+    options.expectFile = files.expected.toStdString();
     return options;
 }
 
@@ -119,9 +119,9 @@ ExecuteDialog::ExecuteDialog(const QString& model, const QString& notCompiled, b
     m_backend->setCurrentIndex(std::max(0, m_backend->findData(settings.value(QStringLiteral("execute/backend")))));
     m_repeat->setValue(settings.value(QStringLiteral("execute/repeat"), 1).toInt());
     m_timeout->setValue(settings.value(QStringLiteral("execute/timeout"), 60).toInt());
-    const TensorFiles known = tensorFiles(model);
-    m_inputs->setText(known.inputs);
-    m_expect->setText(known.expected);
+    const TensorFiles files = tensorFiles(model);
+    m_inputs->setText(files.inputs);
+    m_expect->setText(files.expected);
     resize(620, sizeHint().height());
 }
 

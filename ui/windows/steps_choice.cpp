@@ -24,8 +24,8 @@ bool StepsWindow::eventFilter(QObject* watched, QEvent* event) {
 /// One more, or, if it is chosen already, one less.
 void StepsWindow::choosePlace(const Place& place) {
     if (m_chosen.empty()) m_chosen.push_back(m_selection.place());
-    const auto known = std::find(m_chosen.begin(), m_chosen.end(), place);
-    if (known != m_chosen.end()) m_chosen.erase(known);
+    const auto found = std::find(m_chosen.begin(), m_chosen.end(), place);
+    if (found != m_chosen.end()) m_chosen.erase(found);
     else if (m_chosen.size() == FilmstripWindow::kMostStates)
         return emit message(tr("%1 states fit beside each other.").arg(FilmstripWindow::kMostStates));
     else m_chosen.push_back(place);

@@ -190,7 +190,7 @@ void StepsWindow::expandChanges() {
     for (int row = 0; row < m_filtered->rowCount(); ++row) {
         const QModelIndex at = m_filtered->index(row, 0);
         m_tree->expand(at);
-        if (at.data(StepsModel::KindRole).toInt() != static_cast<int>(StepsModel::Kind::Track)) continue;
+        if (at.data(StepsModel::KindRole).toInt() != static_cast<int>(StepsModel::Kind::Graph)) continue;
         for (int stage = 0; stage < m_filtered->rowCount(at); ++stage) m_tree->expand(m_filtered->index(stage, 0, at));
     }
 }
@@ -224,8 +224,8 @@ void StepsWindow::markCurrent(bool asB) {
              : tr("Marked as %1; mark another step as %2 to compare them.").arg(asB ? "B" : "A", asB ? "A" : "B"));
 }
 
-Result<FoundStep> StepsWindow::select(const QString& step) {
-    CT_TRY(const FoundStep found, findStep(m_model.steps(), step.toStdString()));
+Result<StepPosition> StepsWindow::select(const QString& step) {
+    CT_TRY(const StepPosition found, findStep(m_model.steps(), step.toStdString()));
     m_selection.setPlace({m_model.run(), found.index, -1});
     return found;
 }

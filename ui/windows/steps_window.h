@@ -25,7 +25,7 @@ class StepsWindow : public Window {
 
     static std::span<const KeyHint> keys();
     void markCurrent(bool asB);
-    Result<FoundStep> select(const QString& step);
+    Result<StepPosition> select(const QString& step);
     /// Lists what matches: passes, and rewrites by rule and node.
     void setFilter(const QString& text);
     const StepsModel& model() const { return m_model; }

@@ -16,12 +16,12 @@ constexpr int kTextPad = 4;
 Change stateOf(const QModelIndex& at) {
     const auto kind = static_cast<DiffLine::Kind>(at.data(TextModel::KindRole).toInt());
     switch (kind) {
-        case DiffLine::Kind::Same: return Change::Kept;
+        case DiffLine::Kind::Same: return Change::Unchanged;
         case DiffLine::Kind::Added: return Change::Added;
         case DiffLine::Kind::Removed: return Change::Removed;
         case DiffLine::Kind::Edited: return at.column() < TextModel::Third ? Change::Removed : Change::Added;
     }
-    return Change::Kept;
+    return Change::Unchanged;
 }
 
 bool isNumber(const QModelIndex& at) {
@@ -62,19 +62,19 @@ void TextDelegate::paint(QPainter* painter, const QStyleOptionViewItem& option, 
     const QString text = at.data().toString();
     const auto* model = qobject_cast<const TextModel*>(at.model());
     const bool sides = model && model->layout() == TextModel::Layout::SideBySide;
-    const bool blankSide = sides && change != Change::Kept && text.isEmpty();
+    const bool blankSide = sides && change != Change::Unchanged && text.isEmpty();
     painter->save();
     painter->setClipRect(option.rect);
     // The view has painted the style's selection, on which the states' colours cannot be read.
     painter->fillRect(option.rect, option.palette.color(QPalette::Base));
-    if (change != Change::Kept && !blankSide) painter->fillRect(option.rect, colors[change].fill);
+    if (change != Change::Unchanged && !blankSide) painter->fillRect(option.rect, colors[change].fill);
     const bool selected = option.state & QStyle::State_Selected;
     const bool scrolls = sides && !isNumber(at);
     const QRect inner = option.rect.adjusted(kTextPad - (scrolls ? m_shift : 0), 0, -kTextPad, 0);
     const bool folded = at.data(TextModel::FoldRole).toInt() > 0;
     const bool isText =
         at.column() == (sides ? TextModel::Second : TextModel::Fourth) || at.column() == TextModel::Fourth;
-    QColor ink = change == Change::Kept ? option.palette.color(QPalette::Text) : colors[change].text;
+    QColor ink = change == Change::Unchanged ? option.palette.color(QPalette::Text) : colors[change].text;
     if (folded || isNumber(at)) ink = option.palette.color(QPalette::PlaceholderText);
     painter->setFont(option.font);
     painter->setPen(ink);
@@ -93,7 +93,7 @@ void TextDelegate::paint(QPainter* painter, const QStyleOptionViewItem& option, 
     if (selected) {
         QColor tint = option.palette.color(QPalette::Highlight);
         // Light enough that the state's colour stays; the lines tell the current row.
-        tint.setAlphaF(change == Change::Kept ? 0.22f : 0.10f);
+        tint.setAlphaF(change == Change::Unchanged ? 0.22f : 0.10f);
         painter->fillRect(option.rect, tint);
         painter->fillRect(QRect(option.rect.left(), option.rect.top(), option.rect.width(), 1),
                           option.palette.color(QPalette::Highlight));

@@ -51,7 +51,7 @@ struct StoppedRun {
 /// Session::compileWatched; a breakpoint that is misshapen.
 Result<StoppedRun> compileToBreakpoint(Session& session, const CompileRequest& request,
                                        const std::vector<Breakpoint>& breakpoints,
-                                       const std::optional<Place>& past = {}, const CompileServices& services = {},
+                                       const std::optional<Place>& past = {}, const CompileHooks& hooks = {},
                                        const std::function<void(const StepInfo&)>& ended = {},
                                        const Progress& progress = {});
 

@@ -20,10 +20,10 @@ struct CacheUse {
 /// Compiles and builds for whoever runs the result on the CPU and looks at no step: what the cache has is read, and the
 /// run then has one step, "read_from_cache"; what it has not is compiled as ever, and kept. Errors: of
 /// Session::compile.
-Result<RunId> compileToRun(Session& session, const CompileRequest& request, const CompileServices& services,
-                           CacheUse& use, const Progress& progress = {});
+Result<RunId> compileToRun(Session& session, const CompileRequest& request, const CompileHooks& hooks, CacheUse& use,
+                           const Progress& progress = {});
 /// Whether the cache has it, and if not, which ingredient is another than that of the nearest entry. Compiles nothing.
-Result<CacheUse> whyCached(Session& session, const CompileRequest& request, const CompileServices& services);
+Result<CacheUse> whyCached(Session& session, const CompileRequest& request, const CompileHooks& hooks);
 
 struct CachedGraph {
     std::string key, model, request;                  // the file's name; the request's text
@@ -35,7 +35,7 @@ struct CachedGraphs {
     int64_t bytes = 0, limit = 0;      // of all; above the limit those go that nobody has used for longest
     std::vector<std::string> remarks;
 };
-/// `cacheFile` of all: as CompileServices'. `verify`: reads every byte, and removes what is damaged or half made.
+/// `cacheFile` of all: as CompileHooks'. `verify`: reads every byte, and removes what is damaged or half made.
 Result<CachedGraphs> cachedGraphs(const std::string& cacheFile, bool verify = false);
 /// Removes one entry, by its key.
 Result<void> removeGraph(const std::string& cacheFile, const std::string& key);

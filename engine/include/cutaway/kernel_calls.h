@@ -6,7 +6,7 @@ namespace cutaway {
 
 /// A call of the compiled program: what a kernel, a library or a reference kernel computes at once.
 struct KernelCall {
-    std::string track;              // "forward", "backward"; empty of a run for inference
+    std::string graphName;          // "forward", "backward"; empty of a run for inference
     std::string kernel;             // "kernel3", of a training run "backward/kernel3"; empty: no generated code
     std::string kind;               // "pointwise", "reduction", "library: mm (oneDNN)", "reference: aten.x"
     std::vector<NodeKey> nodes;     // that it computes, in the order of the last graph

@@ -22,13 +22,14 @@ struct MemoryCall {
 
 /// What a call writes: a result that has memory (views have none), or the workspace of a kernel.
 struct MemoryValue {
-    enum class Place : uint8_t { Arena, Own };
+    enum class Place : uint8_t { Arena, Heap };
     NodeKey node = NodeKey::None;  // of a workspace, the last node of its call
     std::string name;              // the node's, "var_mean[1]" of a tuple's item, "kernel3 workspace"
     std::string type;              // "f32[8, 16]"
     int64_t bytes = 0;             // those between the first and the last element
-    /// Bytes from the arena's start, a multiple of 64. What a reference call returns (Place::Own) has memory of its own
-    /// outside of it: there, bytes from the start of a picture of such values, which do not overlap while they live.
+    /// Bytes from the arena's start, a multiple of 64. What a reference call returns (Place::Heap) has memory of its
+    /// own outside of it: there, bytes from the start of a picture of such values, which do not overlap while they
+    /// live.
     int64_t offset = 0;
     Place place = Place::Arena;
     int first = 0, last = 0;  // calls between which it lives, both included
@@ -43,7 +44,7 @@ struct MemoryTotal {
 };
 
 struct MemoryPlan {
-    std::string track;  // "forward", "backward"; "" of a run for inference
+    std::string graphName;  // "forward", "backward"; "" of a run for inference
     std::vector<MemoryCall> calls;
     std::vector<MemoryValue> values;       // in order of their first calls
     MemoryTotal inputs, constants;         // not in the arena: the caller holds them

@@ -11,13 +11,13 @@ namespace cutaway {
 
 /// Who decides whether a value is wrong.
 enum class Judge : uint8_t {
-    Own,     // wrong: its error to the f64 run is more than `tolerance` times the reference's
-    Same,    // what PyTorch's same() says of reference, value and f64 run
-    Strict,  // wrong: any bit differs from the reference; all NaNs are equal
-    Plugin,  // a plugin's judge, asked about each value and its reference
+    F64Error,  // wrong: its error to the f64 run is more than `tolerance` times the reference's
+    Same,      // what PyTorch's same() says of reference, value and f64 run
+    Strict,    // wrong: any bit differs from the reference; all NaNs are equal
+    Plugin,    // a plugin's judge, asked about each value and its reference
 };
 struct JudgeOptions {
-    Judge judge = Judge::Own;
+    Judge judge = Judge::F64Error;
     std::string plugin;  // of Plugin: "PLUGIN" or "PLUGIN.JUDGE"
     /// Own: how many times the reference's error to the f64 run a value may have; 4 if absent. Same: its `tol`; 1e-4 if
     /// absent.

@@ -66,7 +66,7 @@ Result<std::string> packagedText(const std::string& path, const std::string& fil
 Result<std::string> packagedConstant(const std::string& path, const std::string& model, const std::string& constant);
 
 /// A call of a run of ours.
-struct OwnCall {
+struct RunCall {
     std::string name, kind;              // "kernel0", "reduction"; "addmm", "library: addmm (oneDNN)"
     std::vector<std::string> ops;        // of its nodes, as they are computed
     std::vector<std::string> originals;  // and what these come from, in the graphs before
@@ -86,7 +86,7 @@ struct CallPair {
     std::string why;             // a sentence
 };
 struct PackageComparison {
-    std::vector<OwnCall> ours;
+    std::vector<RunCall> ours;
     std::vector<CallPair> pairs;  // in the order of their calls; then what is ours alone
     int same = 0;
 };

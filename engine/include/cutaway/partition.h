@@ -49,7 +49,7 @@ struct NodeSide {
 };
 
 /// Bytes that are held for the backward after a call of the forward, and then of the backward.
-struct HeldBytes {
+struct SavedBytes {
     NodeKey node = NodeKey::None;
     std::string name;
     bool backward = false;

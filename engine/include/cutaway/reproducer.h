@@ -1,5 +1,5 @@
 #pragma once
-// A failure that can be repeated anywhere: a folder with the graph as text, the request, the answers of services, and
+// A failure that can be repeated anywhere: a folder with the graph as text, the request, the answers of hooks, and
 // the error. Minifying leaves such folders, too (cutaway/minify.h).
 #include <string>
 
@@ -15,9 +15,9 @@ struct ReproducerReport {
     bool repeated = false;      // the same error, apart from places of files
 };
 
-/// Does what the folder says once more, or the result in it where it is a minifier's. `services` lends what a file
+/// Does what the folder says once more, or the result in it where it is a minifier's. `hooks` lends what a file
 /// cannot hold: functions of plugins. Errors: a folder that is not a reproducer, or one of a later version.
-Result<ReproducerReport> runReproducer(const std::string& folder, const CompileServices& services = {},
+Result<ReproducerReport> runReproducer(const std::string& folder, const CompileHooks& hooks = {},
                                        const Progress& progress = {});
 
 }  // namespace cutaway

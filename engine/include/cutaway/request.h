@@ -55,7 +55,7 @@ struct UserRules {
     bool operator==(const UserRules& other) const { return name == other.name && text == other.text; }
 };
 /// A pass of a plugin ("PLUGIN.PASS"), by name, version and hash. The session fills in what is empty, and takes all
-/// passes and rules where only PLUGIN is named. The caller lends its function (CompileServices::passes), or the session
+/// passes and rules where only PLUGIN is named. The caller lends its function (CompileHooks::passes), or the session
 /// finds the plugin.
 struct PluginPass {
     std::string place, name, version, hash;
@@ -78,7 +78,7 @@ struct OpenSettings {
     std::map<std::string, int64_t> sizes;  // size symbols that become numbers: {"s77", 4}
 };
 
-/// Equal requests on equal graphs, with equal answers of the services, give equal runs.
+/// Equal requests on equal graphs, with equal answers of the hooks, give equal runs.
 struct CompileRequest {
     Mode mode = Mode::Inference;
     Target target = Target::Cpu;
@@ -132,7 +132,7 @@ struct UserPass {
 };
 
 /// What a session lends to a run. Answers are recorded in the run, which is replayed from the record.
-struct CompileServices {
+struct CompileHooks {
     /// Milliseconds that one run of a small graph, given as FX text, takes on the target; none if it cannot be timed.
     /// Absent: passes that would measure decide without.
     std::function<std::optional<double>(const std::string& graph)> timeGraph;

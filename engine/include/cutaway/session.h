@@ -166,11 +166,10 @@ class Session {
     const ModelInfo& model() const;
 
     /// Runs the passes and records every step. Earlier runs are kept.
-    Result<RunId> compile(const CompileRequest& request, const CompileServices& services = {},
-                          const Progress& progress = {});
+    Result<RunId> compile(const CompileRequest& request, const CompileHooks& hooks = {}, const Progress& progress = {});
     /// The same for a caller that wants to follow: `ended` is called after each step, on the calling thread. When
     /// cancelled, the steps done so far become the run (see wasCancelled); without any it fails.
-    Result<RunId> compileWatched(const CompileRequest& request, const CompileServices& services,
+    Result<RunId> compileWatched(const CompileRequest& request, const CompileHooks& hooks,
                                  const std::function<void(const StepInfo&)>& ended, const Progress& progress = {});
     /// Whether the run was stopped before its last pass.
     Result<bool> wasCancelled(RunId run) const;
@@ -228,7 +227,7 @@ class Session {
     /// Memory against recomputation over all budgets: neighbours differ, first the smallest budget.
     Result<std::vector<BudgetPoint>> budgetCurve(RunId run, const Progress& progress = {});
     /// A run like this one with another memory budget; it shares all steps before the partition.
-    Result<RunId> deriveWithBudget(RunId run, double budget, const CompileServices& services = {},
+    Result<RunId> deriveWithBudget(RunId run, double budget, const CompileHooks& hooks = {},
                                    const std::function<void(const StepInfo&)>& ended = {},
                                    const Progress& progress = {});
     /// Where each node of the joint graph is computed.
@@ -236,7 +235,7 @@ class Session {
     /// Why a node of the joint graph is saved, computed again, or on one side only: a sentence.
     Result<std::string> explainPartition(RunId run, NodeKey node, const Progress& progress = {});
     /// What is held for the backward after each call, by the types' sizes.
-    Result<std::vector<HeldBytes>> heldBytes(RunId run, const Progress& progress = {});
+    Result<std::vector<SavedBytes>> heldBytes(RunId run, const Progress& progress = {});
 
     /// Internals for the command line and tests (engine/session/session_state.h).
     struct State;

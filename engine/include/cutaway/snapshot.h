@@ -77,12 +77,12 @@ struct NodeDetails {
     std::optional<Kernel> kernel;
 };
 
-enum class Change : uint8_t { Kept, Added, Removed, Edited };
+enum class Change : uint8_t { Unchanged, Added, Removed, Edited };
 
 /// The graphs before and after a step merged into one. The order of the nodes is topological for both.
 struct UnionGraph {
     struct Node {
-        Change change = Change::Kept;
+        Change change = Change::Unchanged;
         NodeInfo info;                          // after, or before for removed nodes
         std::string beforeOp, beforeType;       // where edited
         NodeKey before = NodeKey::None;         // its key in the graph before, where that is another than info.id
@@ -94,7 +94,7 @@ struct UnionGraph {
     };
     struct Edge {
         NodeKey from, to;
-        Change change = Change::Kept;  // Added or Removed where a node that stays reads another value
+        Change change = Change::Unchanged;  // Added or Removed where a node that stays reads another value
     };
     std::vector<Node> nodes;
     std::vector<Edge> edges;

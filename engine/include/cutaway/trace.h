@@ -25,11 +25,11 @@ enum class StepState : uint8_t { Unchanged, Changed, Failed, Disabled };
 
 /// One pass of one run.
 struct StepInfo {
-    int index = 0;        // within the run
-    std::string track;    // "main"; of training "joint", and behind the partition "forward" and "backward"
-    std::string stage;    // "pre_grad", "capture", "joint", "post_grad", "lowering", "schedule"
-    std::string name;     // "remove_noop_ops"
-    int occurrence = 1;   // counts the passes of that name in its track and stage, those that are switched off included
+    int index = 0;          // within the run
+    std::string graphName;  // "main"; of training "joint", and behind the partition "forward" and "backward"
+    std::string stage;      // "pre_grad", "capture", "joint", "post_grad", "lowering", "schedule"
+    std::string name;       // "remove_noop_ops"
+    int occurrence = 1;   // counts the passes of that name in its graph and stage, those that are switched off included
     std::string summary;  // first sentence of the pass's description
     StepState state = StepState::Unchanged;
     int added = 0, removed = 0, edited = 0;
@@ -71,17 +71,17 @@ struct RuleExplanation {
     std::vector<NodeKey> nodes;  // what it would replace, or what the reason is about
 };
 
-/// What a pass asked of the services of its run (CompileServices), and the answer.
-struct Answer {
+/// What a pass asked of the hooks of its run (CompileHooks), and the answer.
+struct Measurement {
     std::string kind;  // "time": a graph as text; "fact": of the device; "recall": a key
     std::string question;
     std::optional<double> value;  // none: nobody knew
-    bool operator==(const Answer&) const = default;
+    bool operator==(const Measurement&) const = default;
 };
 
 /// A stage's graphs as op counts, for comparison with other compilers.
 struct StageInfo {
-    std::string track, stage;
+    std::string graphName, stage;
     std::map<std::string, int> before, after;  // op name -> count; "placeholder", "get_attr", "output" included
     double seconds = 0;
 };

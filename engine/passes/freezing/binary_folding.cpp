@@ -110,7 +110,7 @@ class BinaryFolding {
         found.layer = layer;
         found.linear = isPlainProduct(*layer);
         if (!isLayer(layer))
-            return no("its first operand, ", Found{first}, ", is neither a convolution nor a matrix product");
+            return no("its first operand, ", NodeWithKind{first}, ", is neither a convolution nor a matrix product");
         if (found.linear && !m_options.linearBinaryFolding)
             return no.about(layer,
                             "folding into matrix products is off (--enable freeze=enable_linear_binary_folding:1)");
@@ -129,7 +129,7 @@ class BinaryFolding {
         if (other == nullptr && found.other.get<double>() == nullptr)
             return no("its second operand, ", found.other, ", is not a number with a point");
         if (other && (!isConstantOperand(*other) || !isFloating(other->tensor().dtype)))
-            return no("its second operand, ", Found{other}, ", is not a constant of floating numbers");
+            return no("its second operand, ", NodeWithKind{other}, ", is not a constant of floating numbers");
         if (found.operation == Operation::Add || found.operation == Operation::Sub)
             found.alpha = y.arg("alpha").asReal().value_or(1);
         if (m_rewriter.request().parity) found.alpha = 1;  // PyTorch does not look at it (trap 1)
@@ -139,7 +139,7 @@ class BinaryFolding {
     static bool weightIsConstant(const Fold& found, const Refusing& no) {
         const Node* weight = found.weight;
         if (weight == nullptr || !isConstantOperand(*weight))
-            return no("the weight, ", Found{weight}, ", is not a constant (yet: a new weight is folded first)");
+            return no("the weight, ", NodeWithKind{weight}, ", is not a constant (yet: a new weight is folded first)");
         if (weight->users().size() != 1) return no.about(weight, OtherReader{*weight, found.layer});
         if (!isFloating(weight->tensor().dtype))
             return no("the weight, ", weight->tensor(), ", has no floating numbers");
@@ -213,7 +213,7 @@ class BinaryFolding {
         found.channels = found.weight->tensor().sizes[1].value();
         found.channelAxis = 1;
         if (found.bias && !isConstantOperand(*found.bias))
-            return no("the bias, ", Found{found.bias}, ", is not a constant");
+            return no("the bias, ", NodeWithKind{found.bias}, ", is not a constant");
         if (!m_rewriter.request().parity && found.layer->isCall("aten.addmm.default"))  // trap 7
             for (const std::string_view param : {"beta", "alpha"})
                 if (found.layer->arg(param).asReal() != 1.0)

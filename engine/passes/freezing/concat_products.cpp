@@ -52,10 +52,10 @@ class Concatenation {
                 return no("the types of its operands are not known");
         if (input->tensor().device.type == DeviceType::Cpu && !m_onCpu)
             return no("on the CPU it is off (--enable freeze=enable_concat_linear:1)");
-        if (weight->kind() != NodeKind::GetAttr) return no("its weight, ", Found{weight}, ", is not a constant");
+        if (weight->kind() != NodeKind::GetAttr) return no("its weight, ", NodeWithKind{weight}, ", is not a constant");
         if (!hasBias(pattern)) return true;
         const Node* bias = node.arg(0).node();
-        if (bias->kind() != NodeKind::GetAttr) return no("its bias, ", Found{bias}, ", is not a constant");
+        if (bias->kind() != NodeKind::GetAttr) return no("its bias, ", NodeWithKind{bias}, ", is not a constant");
         if (m_rewriter.request().parity) return true;  // PyTorch drops the factors (trap 7)
         for (const std::string_view param : {"beta", "alpha"})
             if (node.arg(param).asReal() != 1.0) return no("it is scaled: ", param, " is ", node.arg(param));

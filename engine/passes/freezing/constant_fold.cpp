@@ -76,7 +76,7 @@ class ConstantFolding {
         const Refusing no(m_rewriter, kFoldConstants, node);
         bool tensors = false;
         for (const Node* input : node.inputs()) {
-            if (!known(*input) && !isMade(*input)) return no(Found{input}, " is not constant");
+            if (!known(*input) && !isMade(*input)) return no(NodeWithKind{input}, " is not constant");
             tensors = tensors || (known(*input) && !input->type().sym());
         }
         if (node.op().isOpaque()) return no("nothing is known of ", node.op().name());

@@ -174,7 +174,7 @@ class LayoutChange {
             return std::nullopt;
         }
         auto strides = stridesOfDense(value);
-        if (!strides) no(Found{&value}, " is not a tensor without gaps and overlaps");
+        if (!strides) no(NodeWithKind{&value}, " is not a tensor without gaps and overlaps");
         return strides;
     }
     /// A returned input is the input itself; a copy of it would be another tensor.

@@ -274,7 +274,7 @@ Result<bool> mergePackedWeights(Module& module, Rewriter& rewriter) {
             std::find_if(earlier.begin(), earlier.end(), [&](const Node* one) { return sameCalls(*one, *node); });
         if (same == earlier.end()) {
             earlier.push_back(node);
-            no("nothing before it packs ", Found{&source}, " in the same way");
+            no("nothing before it packs ", NodeWithKind{&source}, " in the same way");
             continue;
         }
         const Go go = rewriter.begin(kMerge, *node, "`" + (*same)->name() + "` packs the same weight in the same way");

@@ -26,12 +26,12 @@ bool readWeightOnly(Node& product, WeightOnly& found, const Refusing& no) {
     const Node* wide = product.arg(1).node();
     const Node* turned = wide->isCall("prims.convert_element_type.default") ? wide->arg(0).node() : nullptr;
     if (turned == nullptr || !turned->isCall("aten.permute.default"))
-        return no("its weight, ", Found{wide}, ", is not transposed and then widened");
+        return no("its weight, ", NodeWithKind{wide}, ", is not transposed and then widened");
     found.weight = turned->arg(0).node();
     const TensorType& weight = found.weight->tensor();
     if (!isConstantPart(found.weight) || weight.dtype != DType::I8 || weight.rank() != 2 ||
         weight.strides != contiguousStrides(weight.sizes))
-        return no("its weight, ", Found{found.weight}, ", is not a constant row-major matrix of int8");
+        return no("its weight, ", NodeWithKind{found.weight}, ", is not a constant row-major matrix of int8");
     if (!(turned->tensor().sizes == SymDims{weight.sizes[1], weight.sizes[0]}) ||
         found.x->tensor().dtype != DType::BF16)
         return no("it is not a product of bfloat16 with the transposed weight");

@@ -27,7 +27,7 @@ bool readHalfLinear(Node& product, bool parity, HalfLinear& found, const Refusin
     const Node* wide = found.form.weight;
     const Node* narrow = isDynamicCallOf(wide, kNoFuse) ? wide->arg(0).node() : nullptr;
     if (!isDynamicCallOf(narrow, kNoFuse) || narrow->tensor().dtype != DType::F16 || wide->tensor().dtype != DType::F32)
-        return no.about(wide, "its weight, ", Found{wide}, ", is not rounded to float16 and widened again");
+        return no.about(wide, "its weight, ", NodeWithKind{wide}, ", is not rounded to float16 and widened again");
     for (const Node* node : {wide, narrow})
         if (node->users().size() != 1) return no.about(node, node, " has ", Counted{node->users().size(), "reader"});
     found.weight = narrow->arg(0).node();
@@ -108,7 +108,7 @@ bool readScaledProduct(Node& product, ScaledProduct& found, const Refusing& no) 
     found.a = product.arg(0).node();
     found.b = product.arg(1).node();
     if (found.b->kind() != NodeKind::GetAttr)
-        return no.about(found.b, "its weight, ", Found{found.b}, ", is not a constant");
+        return no.about(found.b, "its weight, ", NodeWithKind{found.b}, ", is not a constant");
     if (found.a->isCall(kReshape) && found.a->users().size() == 1) {
         found.inner = found.a->arg(1);
         found.a = found.a->arg(0).node();

@@ -22,7 +22,7 @@ bool isVector(const Node* node, const SymInt& columns) {
 
 bool readTransposed(Node* node, LinearForm& found, const Refusing& no) {
     if (!isCallOf(node, "aten.permute.default"))
-        return no.about(node, "its second factor, ", Found{node}, ", is not a transposed weight");
+        return no.about(node, "its second factor, ", NodeWithKind{node}, ", is not a transposed weight");
     if (!readOnceByLinear(*node, no)) return false;
     found.weight = node->arg(0).node();
     const auto* dims = node->arg("dims").list();
@@ -61,7 +61,7 @@ bool readBatchProduct(Node& product, LinearForm& found, const Refusing& no) {
     Node *first = product.arg(0).node(), *second = product.arg(1).node();
     for (Node* factor : {first, second}) {
         if (!isCallOf(factor, "aten.expand.default"))
-            return no.about(factor, "its factor, ", Found{factor}, ", is not expanded");
+            return no.about(factor, "its factor, ", NodeWithKind{factor}, ", is not expanded");
         if (!readOnceByLinear(*factor, no)) return false;
     }
     if (!readTransposed(second->arg(0).node(), found, no)) return false;

@@ -36,7 +36,7 @@ bool zerosAreZero(const Module& module, const Argument& zero, const Refusing& no
         return node->arg("fill_value").asReal() == 0.0 ||
                no.about(node, "the weight's zero points, ", node, kTakenForZero);
     if (node->kind() != NodeKind::GetAttr)
-        return no.about(node, "the weight's zero points, ", Found{node}, ", are not constants");
+        return no.about(node, "the weight's zero points, ", NodeWithKind{node}, ", are not constants");
     Tensor values;
     if (const auto held = module.tensors.find(node->target()); held != module.tensors.end()) values = held->second;
     if (const auto made = module.recipes.find(node->target()); made != module.recipes.end()) {
@@ -57,7 +57,8 @@ bool isDequantizeTensor(const Node& node) {
 bool readActivation(Node* value, QuantizedActivation& found, const Refusing& no) {
     if (value == nullptr) return no("its operand is not a tensor");
     if (!skipConversion(value, found.conversion, no)) return false;
-    if (!isDequantizeTensor(*value)) return no.about(value, "its operand, ", Found{value}, ", is not dequantized");
+    if (!isDequantizeTensor(*value))
+        return no.about(value, "its operand, ", NodeWithKind{value}, ", is not dequantized");
     if (!readOnce(*value, no)) return false;
     found.dequantize = value;
     found.quantized = value->arg(0).node();
@@ -79,7 +80,7 @@ bool readWeight(const Module& module, Node* value, bool parity, QuantizedWeight&
     }
     if (!skipConversion(value, found.conversion, no)) return false;
     if (!value->isCall("quantized_decomposed.dequantize_per_channel.default"))
-        return no.about(value, "its weight, ", Found{value}, ", is not dequantized by channel");
+        return no.about(value, "its weight, ", NodeWithKind{value}, ", is not dequantized by channel");
     if (!readOnce(*value, no)) return false;
     found.dequantize = value;
     found.quantized = value->arg(0).node();

@@ -34,7 +34,7 @@ std::vector<Node*> chainTo(Node& end, const Refusing& no) {
     step("prims.convert_element_type.default");
     Node& first = *chain.back();
     if (!isDequantizeTensor(first)) {
-        no("it reads ", Found{&first}, ", which is not a dequantized tensor");
+        no("it reads ", NodeWithKind{&first}, ", which is not a dequantized tensor");
         return {};
     }
     std::reverse(chain.begin(), chain.end());

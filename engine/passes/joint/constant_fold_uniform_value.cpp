@@ -39,7 +39,7 @@ bool multipliesByZero(const Node& node) {
 
 bool isWhole(DType dtype) { return isIntegral(dtype, true); }
 
-/// Operands of one call as stand-ins, for evaluating the call on them.
+/// Operands of one call as synthetic weights, for evaluating the call on them.
 class UniformOperands : public ValueSource {
   public:
     explicit UniformOperands(const Graph& graph) : m_values(graph.idLimit()), m_source(graph.idLimit(), NodeId::None) {}
@@ -163,11 +163,11 @@ class UniformFolding {
         return evaluate(node, no);
     }
     static bool notUniform(const Node* source, const Refusing& no) {
-        return no.about(source, Found{source}, " is not known to hold one value everywhere");
+        return no.about(source, NodeWithKind{source}, " is not known to hold one value everywhere");
     }
 
-    /// The call on stand-ins. Its operands become placeholders of a scratch graph, so that the shape rule and the
-    /// kernel see one-element tensors.
+    /// The call on synthetic weights. Its operands become placeholders of a scratch graph, so that the shape rule and
+    /// the kernel see one-element tensors.
     std::optional<Tensor> evaluate(const Node& node, const Refusing& no) {
         for (const Node* input : node.inputs())
             if (m_known.find(*input) == nullptr) {
@@ -187,7 +187,7 @@ class UniformFolding {
                 no("it reads a size that is known only at run time");
                 return std::nullopt;
             }
-            if (arg.get<MemoryFormat>()) args.emplace_back();  // a stand-in has no layout
+            if (arg.get<MemoryFormat>()) args.emplace_back();  // a synthetic weight has no layout
             else args.push_back(arg.mapNodes([&](Node* input) { return twins.at(input->id()); }));
         }
         const auto type = inferCall(node.op(), args);

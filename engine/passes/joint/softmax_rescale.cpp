@@ -63,8 +63,8 @@ Values buildRescaled(const Match& m, GraphBuilder& builder, bool divides) {
         // differences, since unscaled numbers may lie too far apart for theirs.
         const Value size = unary("aten.abs.default", m.parity() ? scaled : rescaled);
         const Value bounded = builder.call("aten.ne.Scalar", {size, kInfinity});
-        const Value& known = m.parity() ? scaled : asWritten;
-        const Value finite = builder.call("aten.eq.Tensor", {known, known}) * bounded;
+        const Value& value = m.parity() ? scaled : asWritten;
+        const Value finite = builder.call("aten.eq.Tensor", {value, value}) * bounded;
         const Value other = unary("aten.logical_not.default", finite);
         const Value any = builder.call("aten.any.dims", {other, m["dims"], true});
         return where(unary("aten.logical_not.default", any), rescaled, asWritten);

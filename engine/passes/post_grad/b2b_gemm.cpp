@@ -35,7 +35,7 @@ std::optional<std::set<NodeId>> between(const Node& inner, const Node& middle, c
         pending.pop_back();
         if (!known.insert(node->id()).second || node == &middle) continue;
         if (node != &inner && !node->is(Tag::Pointwise)) {
-            refuse(Found{node}, " stands between it and ", middle, ", and is not pointwise");
+            refuse(NodeWithKind{node}, " stands between it and ", middle, ", and is not pointwise");
             return std::nullopt;
         }
         for (const Node* user : node->users()) {
@@ -67,7 +67,8 @@ std::optional<BackToBack> productsFrom(Node& inner, const Refusing& refuse) {
             out.outer = user;
             out.middle = node;
         } else if (!user->is(Tag::Pointwise))
-            return none(refuse(Found{user}, " reads ", node, " before a second product does, and is not pointwise"));
+            return none(
+                refuse(NodeWithKind{user}, " reads ", node, " before a second product does, and is not pointwise"));
         node = user;
     }
     if (out.middle->users().size() != 1)

@@ -100,7 +100,8 @@ bool joinsInt4(const Node& node, const Refusing& no, const Rewriter&) {
         const TensorType* type =
             constant && constant->kind() == NodeKind::GetAttr ? constant->type().tensor() : nullptr;
         if (type == nullptr || !allInts(type->sizes))
-            return no.about(constant, Found{constant}, " is not a tensor of the module, whose numbers are known");
+            return no.about(constant, NodeWithKind{constant},
+                            " is not a tensor of the module, whose numbers are known");
     }
     return true;
 }

@@ -31,17 +31,17 @@ std::optional<Gradient> gradientOf(Node& sum, const Refusing& no) {
     };
     Node *divided = sum.arg(0).node(), *wait = onlyUser(sum);
     if (divided == nullptr || !divided->isCall(kDivide))
-        return refused(divided, "what is summed is ", Found{divided}, ", not divided by the number of members");
+        return refused(divided, "what is summed is ", NodeWithKind{divided}, ", not divided by the number of members");
     if (wait == nullptr || !wait->isCall(kWait))
         return refused(&sum, "something else than one wait reads the sum: ", OtherReader{sum, nullptr});
     if (divided->arg(0).node() == nullptr || divided->arg(1).node() != nullptr)
-        return refused(divided, *divided, " divides by ", Found{divided->arg(1).node()}, ", not by a number");
+        return refused(divided, *divided, " divides by ", NodeWithKind{divided->arg(1).node()}, ", not by a number");
     if (!allInts(divided->tensor().sizes))
         return refused(divided, "not all sizes of ", divided->tensor(), " are known numbers");
     const Node* reader = onlyUser(*wait);
     if (reader == nullptr) return refused(wait, *wait, " has ", wait->users().size(), " readers");
     if (!reader->isOutput() && !reader->isCall("aten.copy_.default"))
-        return refused(reader, *wait, " is read in this graph, by ", Found{reader});
+        return refused(reader, *wait, " is read in this graph, by ", NodeWithKind{reader});
     return Gradient{divided, &sum, wait};
 }
 /// Whether both have the same divisor, dtype and group.

@@ -73,7 +73,7 @@ class BufferCheck {
             for (const Node* sharer : sharersOf(*root))
                 for (const Node* user : sharer->users()) {
                     if (writesTo(*user, *root) && !isFill(user))
-                        return m_no.about(user, Found{user}, " writes to the memory of ", *root);
+                        return m_no.about(user, NodeWithKind{user}, " writes to the memory of ", *root);
                     if (root == m_buffer.input && sharer != root && isFilledBetween(*sharer, *user))
                         return m_no.about(sharer, *user, " reads ", *sharer,
                                           ", which is a view from before the buffer is filled");
@@ -108,12 +108,12 @@ std::vector<Buffer> buffersOf(const Graph& graph, Rewriter& rewriter) {
         Node* input = node.arg(0).node();
         if (input == nullptr || !input->isPlaceholder() || !input->type().tensor()) {
             if (node.isCall(kCopy))
-                Refusing(rewriter, kRemove, node)("what is written to is ", Found{input}, ", not an input");
+                Refusing(rewriter, kRemove, node)("what is written to is ", NodeWithKind{input}, ", not an input");
             continue;
         }
-        const auto known =
+        const auto found =
             std::find_if(buffers.begin(), buffers.end(), [&](const Buffer& each) { return each.input == input; });
-        Buffer& buffer = known == buffers.end() ? buffers.emplace_back(Buffer{input, {}, {}, {}}) : *known;
+        Buffer& buffer = found == buffers.end() ? buffers.emplace_back(Buffer{input, {}, {}, {}}) : *found;
         if (node.isCall(kCopy)) buffer.filled.push_back(&node);
         else (node.arg(1).asInt() == 0 ? buffer.emptied : buffer.enlarged).push_back(&node);
     }
@@ -154,7 +154,7 @@ Result<bool> dropUnreadBuffers(Module& module, Rewriter& rewriter) {
         const Refusing no(rewriter, "unread_item", *node);
         const Node* tuple = node->arg(0).node();
         if (tuple == nullptr || !tuple->isCall("fsdp.all_gather_copy_in.default")) {
-            no("it is not of fsdp.all_gather_copy_in, but of ", Found{tuple});
+            no("it is not of fsdp.all_gather_copy_in, but of ", NodeWithKind{tuple});
             continue;
         }
         if (node->hasUsers()) {

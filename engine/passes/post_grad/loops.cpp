@@ -41,11 +41,11 @@ std::optional<std::vector<TensorType>> collectedTypes(const Loop& loop) {
     const TupleType* results = loop.call->type().tuple();
     const auto given = loop.body->graph().outputs();
     for (size_t i = loop.carried.size(); i < given.size(); ++i) {
-        const TensorType* known = results && i < results->size() ? (*results)[i].tensor() : nullptr;
+        const TensorType* type = results && i < results->size() ? (*results)[i].tensor() : nullptr;
         const Node* value = given[i].node();
-        if (known == nullptr && (value == nullptr || !value->type().tensor())) return std::nullopt;
-        if (known) {
-            out.push_back(*known);
+        if (type == nullptr && (value == nullptr || !value->type().tensor())) return std::nullopt;
+        if (type) {
+            out.push_back(*type);
             continue;
         }
         out.push_back(stacked(value->tensor(), loop.count));

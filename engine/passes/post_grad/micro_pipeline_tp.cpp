@@ -336,7 +336,7 @@ bool isFusible(Scatter& found, const Refusing& no) {
     if (found.input->users().size() != 1) return no.about(found.input, OtherReader{*found.input, found.nodes[0]});
     found.product = producerOf(*found.input);
     if (found.product.mm == nullptr || found.product.mm->arg(1).node() == nullptr)
-        return no.about(found.input, Found{found.input}, " is not a product whose leading dims are kept");
+        return no.about(found.input, NodeWithKind{found.input}, " is not a product whose leading dims are kept");
     if (found.product.isScaled() && found.dim == found.input->tensor().rank() - 1)
         return no.about(found.product.mm, "no product with scales is shared out along its last dim");
     return true;

@@ -265,7 +265,8 @@ Result<bool> addConvolutionsInPlace(Module& module, Rewriter& rewriter) {
             continue;
         }
         if (!other.isCall() || &storageRoot(other) != &other) {
-            no(Found{&other}, other.isCall() ? " shares memory with another value" : " has memory that others see");
+            no(NodeWithKind{&other},
+               other.isCall() ? " shares memory with another value" : " has memory that others see");
             continue;
         }
         if (!sameMemory(other.type(), node->type())) {

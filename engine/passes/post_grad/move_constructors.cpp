@@ -100,9 +100,9 @@ class Group {
             return refuse("no call on the GPU reads ", m_nodes.size() > 1 ? "what is made of it" : "it");
         if (m_reader == nullptr) return refuse(m_blocked, ", an input on the CPU, would have to move with it");
         if (m_reader->isOutput()) return refuse(m_blocked, " is returned, and the caller expects it on the CPU");
-        if (!onGpu(*m_reader)) return refuse(Found{m_reader}, " reads ", m_blocked, " and stays on the CPU");
+        if (!onGpu(*m_reader)) return refuse(NodeWithKind{m_reader}, " reads ", m_blocked, " and stays on the CPU");
         return refuse(
-            Found{m_reader}, " reads ", m_blocked,
+            NodeWithKind{m_reader}, " reads ", m_blocked,
             ", and is none of the calls on a GPU that take operands from any device: indexing, copies, aten.slice_scatter");
     }
     const std::vector<Node*>& nodes() const { return m_nodes; }

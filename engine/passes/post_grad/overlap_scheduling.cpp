@@ -349,7 +349,7 @@ class Explaining {
         const OverlapCollective* collective = find(node);
         if (collective == nullptr) refuse("no time is known of such a call");
         else if (const Node* beside = collective->hiding.empty() ? nullptr : nodeOf(collective->hiding[0]))
-            refuse(Found{beside}, " runs beside it, and it starts early enough for that");
+            refuse(NodeWithKind{beside}, " runs beside it, and it starts early enough for that");
         else if (collective->problem.what.empty()) refuse("no other work is left when it could start");
         else {
             const Node *tried = nodeOf(collective->problem.beside), *because = nodeOf(collective->problem.because);

@@ -131,8 +131,8 @@ class Runs {
             parent[i] = i;
             root.emplace(span[i]->id(), i);
             for (const Node* input : span[i]->inputs())
-                if (const auto known = root.find(input->id()); known != root.end()) {
-                    const size_t a = find(i), b = find(known->second);
+                if (const auto found = root.find(input->id()); found != root.end()) {
+                    const size_t a = find(i), b = find(found->second);
                     parent[std::max(a, b)] = std::min(a, b);
                 }
         }

@@ -217,7 +217,7 @@ bool refuseRuns(const Concatenation& cat, size_t threshold, const Refusing& refu
         return refuse("its dim is ", cat.node->arg("dim"), ", that of ", otherwise, ", whose pieces it joins, ",
                       otherwise->arg("dim"));
     return refuse("none of its operands is a piece of an aten.split_with_sizes with known sizes: the first is ",
-                  Found{cat.items[0]});
+                  NodeWithKind{cat.items[0]});
 }
 
 Result<bool> mergePieces(Graph& graph, Rewriter& rewriter, const Concatenation& cat, const Refusing& refuse) {
@@ -253,7 +253,7 @@ Result<bool> mergePieces(Graph& graph, Rewriter& rewriter, const Concatenation& 
 /// The tensor of which these nodes are all items along `dim`, in order, and that nobody else reads; else null.
 Node* sourceOfAllItems(const std::vector<Node*>& selects, int64_t dim, const Refusing& refuse) {
     const auto isItem = [&](const Node& select, size_t position, const Node* first) {
-        if (!select.isCall("aten.select.int")) return refuse(Found{&select}, " is not aten.select.int");
+        if (!select.isCall("aten.select.int")) return refuse(NodeWithKind{&select}, " is not aten.select.int");
         const Node* from = select.arg(0).node();
         if (from == nullptr || !from->type().tensor())
             return refuse("what ", select, " takes an item of is not a tensor");
@@ -284,7 +284,7 @@ Node* sourceOfAllItems(const std::vector<Node*>& selects, int64_t dim, const Ref
     };
     const auto other = std::find_if_not(source->users().begin(), source->users().end(), isItemTaken);
     if (other == source->users().end()) refuse("an item of ", source, " stands twice");
-    else refuse(Found{*other}, " reads ", source, ", too");
+    else refuse(NodeWithKind{*other}, " reads ", source, ", too");
     return nullptr;
 }
 
@@ -317,7 +317,7 @@ Result<bool> mergeStackedItems(Graph& graph, Rewriter& rewriter, const Concatena
     std::vector<Node*> selects;
     for (Node* item : cat.items) {
         if (!item->isCall("aten.unsqueeze.default"))
-            return refuse(Found{item}, " is not aten.unsqueeze: tensors are joined, not stacked");
+            return refuse(NodeWithKind{item}, " is not aten.unsqueeze: tensors are joined, not stacked");
         const auto dim = dimOf(*item, "dim", item->tensor().rank());
         if (dim != cat.dim)
             return refuse(item, " gets its new dim at ", item->arg(1).asInt().value_or(0),
@@ -370,12 +370,12 @@ Node* splitOfReshapedPieces(const Concatenation& cat, const Refusing& refuse) {
         const Node& item = *cat.items[i];
         const Node* reshaped = item.isCall("aten.reshape.default") ? item.arg(0).node() : nullptr;
         if (reshaped == nullptr) {
-            refuse(Found{&item}, " is not aten.reshape");
+            refuse(NodeWithKind{&item}, " is not aten.reshape");
             return nullptr;
         }
         const Piece piece = pieceAt(*reshaped);
         if (piece.split == nullptr) {
-            refuse(Found{reshaped}, ", which ", item,
+            refuse(NodeWithKind{reshaped}, ", which ", item,
                    " reshapes, is not a piece of an aten.split_with_sizes with known sizes");
             return nullptr;
         }

@@ -405,7 +405,7 @@ std::optional<KernelOperands> kernelAt(const Node& node, const Refusing& refuse)
         }
         for (const Node* user : node.users()) {
             const auto* key = user->isCall("operator.getitem") ? user->arg(1).get<std::string>() : nullptr;
-            if (key == nullptr) return refuse(Found{user}, " reads its results as a whole");
+            if (key == nullptr) return refuse(NodeWithKind{user}, " reads its results as a whole");
             if (!out.writes(*key)) return refuse(user, " reads '", *key, "', which the kernel does not write to");
         }
         return true;

@@ -82,7 +82,7 @@ Layer scaledLayer(const Node& node, const Norm& norm, const Refusing& no) {
     }
     const Layer kind = layerAt(layer);
     if (kind == Layer::None) {
-        no.about(&layer, Found{&layer}, " is not a convolution or linear layer");
+        no.about(&layer, NodeWithKind{&layer}, " is not a convolution or linear layer");
         return Layer::None;
     }
     return normsChannels(layer, kind, no) ? kind : Layer::None;

@@ -85,7 +85,8 @@ bool refuseToSink(const Node& function, const Refusing& no) {
     const Node *reader = &function, *at = function.inputs().empty() ? nullptr : function.inputs()[0];
     for (; at && isMethod(*at, "view"); reader = at, at = at->arg(0).node())
         if (onlyUser(*at) != reader) return no.about(at, OtherReader{*at, reader});
-    if (!at || !isFunction(*at, {"torch.cat"})) return no.about(at, Found{at}, " is not a concatenation (torch.cat)");
+    if (!at || !isFunction(*at, {"torch.cat"}))
+        return no.about(at, NodeWithKind{at}, " is not a concatenation (torch.cat)");
     if (onlyUser(*at) != reader) return no.about(at, OtherReader{*at, reader});
     if (!catArguments(*at)) return no.about(at, *at, " has other arguments than a list of tensors and a dim");
     return no.about(at, *at, " was made by this pass, where another function sank");
@@ -141,7 +142,7 @@ bool isLastDim(const Node& softmax, const Refusing& no) {
 /// empty.exponential_(1.0) that nobody else reads.
 bool isFreshExponential(const Node* noise, const Refusing& no) {
     if (!noise || !isMethod(*noise, "exponential_"))
-        return no.about(noise, "it divides by ", Found{noise}, ", not by the method exponential_");
+        return no.about(noise, "it divides by ", NodeWithKind{noise}, ", not by the method exponential_");
     if (noise->users().size() != 1) return no.about(noise, OtherReader{*noise, noise->users()[0]});
     if (!noise->kwargs().empty() || noise->args().size() != 2 || noise->arg(1).asReal() != 1.0)
         return no.about(noise, "the rate of ", *noise, " is not given as 1");
@@ -163,7 +164,7 @@ std::optional<Sampling> samplingAt(const Node& argmax, bool parity, const Refusi
     }
     out.quotient = argmax.arg(0).node();
     if (!out.quotient || !isFunction(*out.quotient, {"operator.truediv"})) {
-        no.about(out.quotient, Found{out.quotient}, " is not a quotient (operator.truediv)");
+        no.about(out.quotient, NodeWithKind{out.quotient}, " is not a quotient (operator.truediv)");
         return std::nullopt;
     }
     if (out.quotient->users().size() != 1) {
@@ -174,7 +175,7 @@ std::optional<Sampling> samplingAt(const Node& argmax, bool parity, const Refusi
     out.noise = out.quotient->arg(1).node();
     if (!isFreshExponential(out.noise, no)) return std::nullopt;
     if (!out.softmax || !isFunction(*out.softmax, {"torch.nn.functional.softmax"}) || out.softmax->args().empty()) {
-        no.about(out.softmax, Found{out.softmax}, " is not torch.nn.functional.softmax");
+        no.about(out.softmax, NodeWithKind{out.softmax}, " is not torch.nn.functional.softmax");
         return std::nullopt;
     }
     if (out.softmax->users().size() != 1) {
@@ -246,7 +247,7 @@ std::vector<Node*> viewChain(const Node& quantize, const Refusing& no) {
         }
         chain.insert(chain.begin(), at);
     }
-    if (chain.empty()) no.about(at, "what it quantizes, ", Found{at}, ", is not a view");
+    if (chain.empty()) no.about(at, "what it quantizes, ", NodeWithKind{at}, ", is not a view");
     if (chain.empty() || at == nullptr) return {};
     if (at->users().size() != 1) {
         no.about(at, OtherReader{*at, reader});

@@ -32,7 +32,7 @@ bool isNormal(const Node& node, const Normal& normal) {
 
 /// Why a call stays as it is written.
 std::nullopt_t noTensor(const Node* input, const Refusing& no) {
-    no.about(input, "its operand, ", Found{input}, ", is not known to be a tensor");
+    no.about(input, "its operand, ", NodeWithKind{input}, ", is not known to be a tensor");
     return std::nullopt;
 }
 std::nullopt_t noDim(const Argument* dim, const Refusing& no) {

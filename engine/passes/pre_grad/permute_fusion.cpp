@@ -13,7 +13,7 @@ constexpr std::string_view kModule = "torch__inductor_fx_passes_pre_grad_";  // 
 
 bool swapsLastTwo(const Node& node, const Refusing& no) {
     const TensorType* type = tensorType(&node);
-    if (!isMethod(node, "permute") || !type) return no.about(&node, Found{&node}, " is not a permute");
+    if (!isMethod(node, "permute") || !type) return no.about(&node, NodeWithKind{&node}, " is not a permute");
     std::vector<Argument> dims;
     const Argument* named = argument(node, 99, "permutation");
     if (node.args().size() > 3) dims.assign(node.args().begin() + 1, node.args().end());
@@ -56,7 +56,7 @@ Result<bool> linearThenPermute(Graph& graph, Rewriter& rewriter) {
         Node* linear = permuted(node, no);
         if (!linear) continue;
         if (!isLinear(*linear)) {
-            no.about(linear, Found{linear}, " is not a linear layer");
+            no.about(linear, NodeWithKind{linear}, " is not a linear layer");
             continue;
         }
         if (rewriter.begin("linear_permute_fusion", *node, "the product can be computed transposed") != Go::Yes)

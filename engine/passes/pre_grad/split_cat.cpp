@@ -17,7 +17,7 @@ bool isOnePart(const Node& split, const Refusing& no) {
     if (sizes->size() != 1) return no("it makes ", sizes->size(), " parts, not one");
     for (const Node* part : split.users())
         if (partNumber(*part) != 0)
-            return no.about(part, Found{part}, " does not take the part from it, but reads it as it is");
+            return no.about(part, NodeWithKind{part}, " does not take the part from it, but reads it as it is");
     return split.hasUsers() || no("nobody reads it");
 }
 
@@ -47,7 +47,7 @@ bool mergeOne(Node& inner, Rewriter& rewriter) {
     if (!innerSplit) return false;
     Node* part = innerSplit->input;
     if (!part->isCall("operator.getitem"))
-        return no.about(part, "what it splits, ", Found{part}, ", is not part of another split");
+        return no.about(part, "what it splits, ", NodeWithKind{part}, ", is not part of another split");
     if (part->users().size() != 1) return no.about(part, OtherReader{*part, &inner});
     Node* outer = part->arg(0).node();
     const auto outerSplit = outer ? normalSplit(*outer, no) : std::nullopt;
@@ -118,7 +118,7 @@ std::optional<Run> runOf(const Node& cat, const Node& split, const NormalSplit& 
                                 ? partNumber(*part)
                                 : std::nullopt;
         if (!number) {
-            no.about(part, Found{part}, " is not part of ", split);
+            no.about(part, NodeWithKind{part}, " is not part of ", split);
             return std::nullopt;
         }
         if (!run.parts.empty() && *number != run.last + 1) {
@@ -142,7 +142,7 @@ std::optional<CutAndRun> joinedRun(const Node& cat, const Refusing& no) {
     Node* part = (*tensors)[0].node();
     Node* split = part && part->isCall("operator.getitem") ? part->arg(0).node() : nullptr;
     if (!split) {
-        no.about(part, "the first of its tensors, ", Found{part}, ", is not part of a split");
+        no.about(part, "the first of its tensors, ", NodeWithKind{part}, ", is not part of a split");
         return std::nullopt;
     }
     auto facts = normalSplit(*split, no);

@@ -26,7 +26,7 @@ std::optional<int64_t> partNumber(const Node& node) {
 
 std::optional<NormalSplit> normalSplit(const Node& node, const Refusing& no) {
     if (!isFunction(node, {"torch.functional.split", "torch.split"})) {
-        no.about(&node, Found{&node}, " is not a split");
+        no.about(&node, NodeWithKind{&node}, " is not a split");
         return std::nullopt;
     }
     const auto refuse = [&](const char* what) {
@@ -39,7 +39,7 @@ std::optional<NormalSplit> normalSplit(const Node& node, const Refusing& no) {
     const auto* sizes = node.arg(1).list();
     const auto dim = integer(argument(node, 2, "dim"));
     if (!tensorType(out.input)) {
-        no.about(&node, "what ", node, " splits, ", Found{out.input}, ", is not known to be a tensor");
+        no.about(&node, "what ", node, " splits, ", NodeWithKind{out.input}, ", is not known to be a tensor");
         return std::nullopt;
     }
     if (!sizes || !dim || *dim < 0)
@@ -54,7 +54,7 @@ std::optional<NormalSplit> normalSplit(const Node& node, const Refusing& no) {
     for (const Node* reader : node.users()) {
         const auto number = partNumber(*reader);
         if (!number || *number >= static_cast<int64_t>(out.sizes.size())) {
-            no.about(reader, Found{reader}, " reads ", node, " otherwise than one of its ", out.sizes.size(),
+            no.about(reader, NodeWithKind{reader}, " reads ", node, " otherwise than one of its ", out.sizes.size(),
                      " parts, counted from the front");
             return std::nullopt;
         }

@@ -162,7 +162,7 @@ bool canJoin(const std::vector<Reader>& readers, const NormalSplit& split, const
             // Operands that are stacked with the parts have their sizes.
             const TensorType *other = tensorType(input.other), *part = tensorType(node.users()[0]);
             if (input.other && moves && !unbind && (!other || !part || !(other->sizes == part->sizes)))
-                return no.about(input.other, *reader.node, " joins parts with ", Found{input.other},
+                return no.about(input.other, *reader.node, " joins parts with ", NodeWithKind{input.other},
                                 ", whose sizes are not theirs, along another dim than they are split along");
         }
     }

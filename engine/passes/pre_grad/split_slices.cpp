@@ -102,7 +102,7 @@ class Collector {
     }
 
     /// What became of the operands: all present in order, all in another order, or not all.
-    enum class Fate { Kept, Reordered, Lost };
+    enum class Fate { InPlace, Reordered, Lost };
     static Fate fateOf(const std::vector<Node*>& operands, const std::vector<Piece>& pieces, const Family& family) {
         std::vector<Source> before, after;
         for (Node* operand : operands) before.push_back(sourceOf(operand, family));
@@ -111,7 +111,7 @@ class Collector {
             for (int64_t number = piece.first; piece.cut && number <= piece.last; ++number)
                 after.push_back({piece.cut, number, nullptr});
         }
-        if (before == after) return Fate::Kept;
+        if (before == after) return Fate::InPlace;
         return before.size() == after.size() && std::is_permutation(before.begin(), before.end(), after.begin())
                    ? Fate::Reordered
                    : Fate::Lost;

@@ -135,8 +135,8 @@ class Vmap {
         CT_TRY_VOID(check(call, open));
         if (!begin(call)) return &call;
         Node* const before = call.previous();
-        std::optional<GraphBuilder> own(m_rewriter.builder(m_graph, &call, call));
-        GraphBuilder& builder = *own;
+        std::optional<GraphBuilder> graphBuilder(m_rewriter.builder(m_graph, &call, call));
+        GraphBuilder& builder = *graphBuilder;
         BatchedCall c(call, builder, level, count);
         if (call.isCall("aten.sym_size.int")) return sizeOfExample(call, c, before);
         Values made = call.is(Tag::Random) ? draw(c) : byRule(c);
@@ -144,7 +144,7 @@ class Vmap {
         // A rule whose calls are refused does not fit these operands.
         if (builder.error()) {
             discard(builder);
-            own.emplace(m_rewriter.builder(m_graph, &call, call));
+            graphBuilder.emplace(m_rewriter.builder(m_graph, &call, call));
             made = Values::notHandled();
         }
         if (!made.handled() || !isRight(c, made)) {

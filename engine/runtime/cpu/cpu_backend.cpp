@@ -185,12 +185,12 @@ Result<CpuTraining> buildTraining(std::shared_ptr<const Module> forward, std::sh
     return CpuTraining{programs[0], programs[1]};
 }
 
-KeptProgram keptOf(const CpuProgram& program) {
+SerializedProgram serialized(const CpuProgram& program) {
     return {serialize(program.host()), program.state().host->libraries, program.info(), program.state().host->store};
 }
 
-Result<CpuProgram> loadKept(KeptProgram kept,
-                            const std::function<Result<std::vector<Tensor>>(const HostProgram&)>& constants) {
+Result<CpuProgram> loadSerialized(SerializedProgram kept,
+                                  const std::function<Result<std::vector<Tensor>>(const HostProgram&)>& constants) {
     const auto planned = std::make_shared<PlannedProgram>();
     CT_TRY(planned->host, deserializeHost(kept.host));
     CpuProgram::State state;
@@ -207,14 +207,14 @@ Result<CpuProgram> loadKept(KeptProgram kept,
 
 namespace {
 
-std::vector<MemoryWish> wishes(const HostPackage& host, const HostFunction& function, const BoundFunction& bound,
-                               const std::vector<Tensor>& inputs, const std::vector<size_t>& results) {
+std::vector<MemoryRequest> wishes(const HostPackage& host, const HostFunction& function, const BoundFunction& bound,
+                                  const std::vector<Tensor>& inputs, const std::vector<size_t>& results) {
     double own = 0, returned = 0;
     for (size_t i = 0; i < function.values.size(); ++i) {
         const HostValue& value = function.values[i];
         const auto bytes = static_cast<double>(bound.values[i].bytes);
         if (value.kind == HostValue::Kind::Input && !value.constant) own += bytes;  // kernels may write to it
-        if (value.kind == HostValue::Kind::Own) returned += bytes;
+        if (value.kind == HostValue::Kind::StepOwned) returned += bytes;
     }
     // A GPU has memory of its own, whose limits it tells itself.
     const bool onHost = host.program.device.type == DeviceType::Cpu;
@@ -235,7 +235,7 @@ Result<CpuRun> runCpu(const CpuProgram& program, const std::vector<Tensor>& inpu
     CT_TRY(const BoundFunction bound, bindMemory(function, sizes));
     const size_t called = program.part().function;
     const std::vector<size_t> results = returnedBytes(host.program, called, bound, options.leaveSaved);
-    CT_TRY_VOID(checkMemory("the compiled run", wishes(host, function, bound, laid, results), Whose::NewChild));
+    CT_TRY_VOID(checkMemory("the compiled run", wishes(host, function, bound, laid, results), ForProcess::NewChild));
     progress.say(0.2, "running");
     CT_TRY(ProgramWorker::Reply reply, program.state().worker->run(called, laid, results, options, progress));
     ByteReader in(reply.message.text);

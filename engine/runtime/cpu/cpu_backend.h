@@ -80,16 +80,16 @@ Result<CpuTraining> buildTraining(std::shared_ptr<const Module> forward, std::sh
                                   std::vector<int64_t> saved, const CpuBuildOptions& options = {},
                                   const Progress& progress = {});
 /// What of a compiled program outlives the process, but for its constants: for a cache of the same build.
-struct KeptProgram {
+struct SerializedProgram {
     std::string host;                    // the program, as bytes
     std::vector<std::string> libraries;  // of each kernel the path of the one that has it
     BuildInfo info;
     std::string store = "off";  // CpuBuildOptions::store
 };
-KeptProgram keptOf(const CpuProgram& program);
+SerializedProgram serialized(const CpuProgram& program);
 /// `constants`: in the order of HostProgram::constants. Errors: bytes that are not a program.
-Result<CpuProgram> loadKept(KeptProgram kept,
-                            const std::function<Result<std::vector<Tensor>>(const HostProgram&)>& constants);
+Result<CpuProgram> loadSerialized(SerializedProgram kept,
+                                  const std::function<Result<std::vector<Tensor>>(const HostProgram&)>& constants);
 /// The BuildInfo of buildCpu, without compiling: source and kernels only.
 Result<BuildInfo> previewCpu(std::shared_ptr<const Module> module, const Progress& progress = {});
 

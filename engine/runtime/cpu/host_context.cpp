@@ -98,15 +98,15 @@ class HostContext::Steps {
     Result<bool> replay(size_t segment, StatusPage& board) {
         DeviceMemory& device = m_program->device();
         if (device.isHost()) return false;
-        Recorded& known = m_replays[segment];
-        if (known.prepared != m_values.preparedShared() || known.places != m_values.places())
-            known = {m_values.preparedShared(), m_values.places(), 0, {}};
-        if (known.replay) {
-            CT_TRY_VOID(known.replay());
+        Recorded& recorded = m_replays[segment];
+        if (recorded.prepared != m_values.preparedShared() || recorded.places != m_values.places())
+            recorded = {m_values.preparedShared(), m_values.places(), 0, {}};
+        if (recorded.replay) {
+            CT_TRY_VOID(recorded.replay());
             return true;
         }
-        if (known.runs++ == 0 || !isFixed(segment)) return false;
-        CT_TRY(known.replay, device.record([&]() -> Result<void> {
+        if (recorded.runs++ == 0 || !isFixed(segment)) return false;
+        CT_TRY(recorded.replay, device.record([&]() -> Result<void> {
             SymbolValues none;
             const auto [first, end] = m_function->stepsOf(segment);
             for (size_t i = first; i < end; ++i) {
@@ -115,8 +115,8 @@ class HostContext::Steps {
             }
             return {};
         }));
-        if (!known.replay) return false;
-        CT_TRY_VOID(known.replay());
+        if (!recorded.replay) return false;
+        CT_TRY_VOID(recorded.replay());
         return true;
     }
 
@@ -211,7 +211,7 @@ class HostContext::Steps {
         return std::move(computed.tensors());
     }
     Result<void> learn(const HostStep& step, const TensorList& tensors, SymbolValues& sizes) const {
-        for (const HostStep::Found& found : step.found) {
+        for (const HostStep::BoundSize& found : step.found) {
             if (found.value) {
                 if (const auto value = valueFor(SymInt(found.value), sizes)) sizes[found.symbol] = *value;
                 continue;
@@ -236,8 +236,8 @@ class HostContext::Steps {
                 if (!function) return invalidInput("the program has no function '" + body.name + "'", step.node);
                 context = std::make_unique<HostContext>(m_program, *function, m_apart);
             }
-            CT_TRY(HostRun own, context->run(inputs, 0, board));
-            return std::move(own.outputs);
+            CT_TRY(HostRun hostRun, context->run(inputs, 0, board));
+            return std::move(hostRun.outputs);
         };
         return evaluateHigherOrder(call.module, *call.node, CallValues(m_values, call), run);
     }

@@ -112,7 +112,7 @@ class Writer {
         m_out.dims(step.operands);
         writeType(m_out, step.type);
         m_out.dims(step.results);
-        each(step.found, [&](const HostStep::Found& found) {
+        each(step.found, [&](const HostStep::BoundSize& found) {
             m_out.text(found.symbol);
             m_out.count(found.result);
             m_out.pod(found.dim);
@@ -256,7 +256,7 @@ class Reader {
                 case HostValue::Kind::Constant: place(value.index, program.constants.size()); break;
                 case HostValue::Kind::Slot: place(value.index, function.memory.size()); break;
                 case HostValue::Kind::View: place(value.index, i); break;
-                case HostValue::Kind::Own: break;
+                case HostValue::Kind::StepOwned: break;
                 default: m_in.fail();
             }
         }

@@ -37,13 +37,14 @@ void layOut(const HostProgram& program, std::vector<Tensor>& constants, std::vec
         if (forget && --users[&storage] == 0) forget({storage.data(), storage.size()});
         tensor = laid;
     };
-    for (const HostFunction& own : program.functions)
-        for (const HostValue& value : own.values)
+    for (const HostFunction& function : program.functions)
+        for (const HostValue& value : function.values)
             if (value.kind == HostValue::Kind::Constant) one(constants[static_cast<size_t>(value.index)], value.type);
     for (size_t f = 0; f < weights.size() && f < program.functions.size(); ++f) {
-        const HostFunction& own = program.functions[f];
-        for (size_t i = 0; i < weights[f].size() && i < own.parameters.size(); ++i)
-            if (const TensorType* type = own.parameters[i].type.tensor(); type && own.parameters[i].constant)
+        const HostFunction& hostFunction = program.functions[f];
+        for (size_t i = 0; i < weights[f].size() && i < hostFunction.parameters.size(); ++i)
+            if (const TensorType* type = hostFunction.parameters[i].type.tensor();
+                type && hostFunction.parameters[i].constant)
                 one(weights[f][i], *type);
     }
 }

@@ -125,13 +125,13 @@ Result<void> HostValues::enter(size_t segment, const SymbolValues& sizes) {
     }
     for (size_t i = 0; i < m_values.size(); ++i) {
         const HostValue& value = m_function->values[i];
-        const BoundValue& own = bound().values[i];
+        const BoundValue& boundValue = bound().values[i];
         const DType dtype = value.type.dtype;
         if (value.kind == HostValue::Kind::Slot &&
             m_function->memory[static_cast<size_t>(value.index)].segment == segment)
-            m_values[i] = {
-                m_apart ? atEndOfMemory(dtype, own.sizes, own.strides)
-                        : Tensor(m_arenas[segment], dtype, own.sizes, own.strides, own.offset / byteSize(dtype))};
+            m_values[i] = {m_apart ? atEndOfMemory(dtype, boundValue.sizes, boundValue.strides)
+                                   : Tensor(m_arenas[segment], dtype, boundValue.sizes, boundValue.strides,
+                                            boundValue.offset / byteSize(dtype))};
         else if (value.constant && value.kind != HostValue::Kind::View)
             m_values[i] = {m_program->constant(m_number, value)};
     }
@@ -143,18 +143,18 @@ Result<void> HostValues::enter(size_t segment, const SymbolValues& sizes) {
 
 bool HostValues::moves(int64_t number) const {
     const HostValue& value = m_function->values[static_cast<size_t>(number)];
-    return value.kind == HostValue::Kind::Own || (value.kind == HostValue::Kind::View && moves(value.index));
+    return value.kind == HostValue::Kind::StepOwned || (value.kind == HostValue::Kind::View && moves(value.index));
 }
 
 /// Views are made anew only if what they look at is.
 const Tensor& HostValues::value(int64_t number) {
-    const HostValue& own = m_function->values[static_cast<size_t>(number)];
+    const HostValue& hostValue = m_function->values[static_cast<size_t>(number)];
     TensorList& slot = m_values[static_cast<size_t>(number)];
-    if (own.kind == HostValue::Kind::View && (slot.empty() || moves(number))) {
-        const Tensor& base = value(own.index);
+    if (hostValue.kind == HostValue::Kind::View && (slot.empty() || moves(number))) {
+        const Tensor& base = value(hostValue.index);
         const BoundValue& numbers = bound().values[static_cast<size_t>(number)];
-        slot = {Tensor(base.storage(), own.type.dtype, numbers.sizes, numbers.strides,
-                       base.offset() * byteSize(base.dtype()) / byteSize(own.type.dtype) + numbers.offset)};
+        slot = {Tensor(base.storage(), hostValue.type.dtype, numbers.sizes, numbers.strides,
+                       base.offset() * byteSize(base.dtype()) / byteSize(hostValue.type.dtype) + numbers.offset)};
     }
     CT_CHECK(!slot.empty(), "steps stand in the order of their data");
     return slot[0];

@@ -21,9 +21,10 @@ bool samePlan(const HostFunction& function, const HostStep& step, size_t number,
     for (const auto* values : {&step.operands, &step.results})
         for (const int64_t value : *values) {
             if (value < 0) continue;
-            const BoundValue &own = a.values[static_cast<size_t>(value)], &other = b.values[static_cast<size_t>(value)];
-            if (own.sizes != other.sizes || own.strides != other.strides) return false;
-            if (function.values[static_cast<size_t>(value)].constant && own.offset != other.offset) return false;
+            const BoundValue &boundValue = a.values[static_cast<size_t>(value)],
+                             &other = b.values[static_cast<size_t>(value)];
+            if (boundValue.sizes != other.sizes || boundValue.strides != other.strides) return false;
+            if (function.values[static_cast<size_t>(value)].constant && boundValue.offset != other.offset) return false;
         }
     return true;
 }
@@ -129,13 +130,13 @@ Tensor LoadedProgram::constant(size_t function, const HostValue& value) const {
 }
 
 const std::byte* LoadedProgram::constantAt(size_t function, int64_t number, const BoundFunction* bound) const {
-    const HostFunction& own = m_program.functions[function];
-    const HostValue* value = &own.values[static_cast<size_t>(number)];
+    const HostFunction& hostFunction = m_program.functions[function];
+    const HostValue* value = &hostFunction.values[static_cast<size_t>(number)];
     int64_t offset = 0;
     while (value->kind == HostValue::Kind::View) {
         if (bound) offset += bound->values[static_cast<size_t>(number)].offset * byteSize(value->type.dtype);
         number = value->index;
-        value = &own.values[static_cast<size_t>(number)];
+        value = &hostFunction.values[static_cast<size_t>(number)];
     }
     const Tensor tensor = value->constant ? constant(function, *value) : Tensor();
     return tensor.defined() ? static_cast<const std::byte*>(tensor.address()) + offset : nullptr;
@@ -146,49 +147,49 @@ Result<std::shared_ptr<const PreparedSegment>> LoadedProgram::prepare(size_t fun
                                                                       const PreparedSegment* before) {
     constexpr size_t kSegments = 16;
     const std::lock_guard lock(m_mutex);
-    const auto known = std::find_if(m_kept.begin(), m_kept.end(), [&](const Kept& kept) {
+    const auto found = std::find_if(m_segments.begin(), m_segments.end(), [&](const CachedSegment& kept) {
         return kept.function == function && kept.segment == segment && kept.sizes == sizes;
     });
-    if (known != m_kept.end()) {
-        m_kept.splice(m_kept.begin(), m_kept, known);
-        return m_kept.front().prepared;
+    if (found != m_segments.end()) {
+        m_segments.splice(m_segments.begin(), m_segments, found);
+        return m_segments.front().prepared;
     }
     auto fresh = before ? std::make_shared<PreparedSegment>(*before) : std::make_shared<PreparedSegment>();
-    const HostFunction& own = m_program.functions[function];
-    CT_TRY_VOID(bindSegment(m_program, own, segment, sizes, fresh->bound));
-    fresh->calls.resize(own.steps.size());
-    const auto [first, end] = own.stepsOf(segment);
+    const HostFunction& hostFunction = m_program.functions[function];
+    CT_TRY_VOID(bindSegment(m_program, hostFunction, segment, sizes, fresh->bound));
+    fresh->calls.resize(hostFunction.steps.size());
+    const auto [first, end] = hostFunction.stepsOf(segment);
     for (size_t i = first; i < end; ++i) {
-        if (own.steps[i].kind != HostStepKind::Library) continue;
+        if (hostFunction.steps[i].kind != HostStepKind::Library) continue;
         // A size found in data often changes offsets alone, so plans for other sizes may serve.
-        const auto planned = std::find_if(m_kept.begin(), m_kept.end(), [&](const Kept& kept) {
+        const auto planned = std::find_if(m_segments.begin(), m_segments.end(), [&](const CachedSegment& kept) {
             return kept.function == function && kept.segment == segment && kept.prepared->calls[i].plan &&
-                   samePlan(own, own.steps[i], i, kept.prepared->bound, fresh->bound);
+                   samePlan(hostFunction, hostFunction.steps[i], i, kept.prepared->bound, fresh->bound);
         });
-        if (planned != m_kept.end()) fresh->calls[i] = planned->prepared->calls[i];
-        else fresh->calls[i] = plan(function, own.steps[i], fresh->bound.steps[i], fresh->bound);
+        if (planned != m_segments.end()) fresh->calls[i] = planned->prepared->calls[i];
+        else fresh->calls[i] = plan(function, hostFunction.steps[i], fresh->bound.steps[i], fresh->bound);
         if (fresh->calls[i].plan) fresh->scratch = std::max(fresh->scratch, fresh->calls[i].plan->scratchBytes());
     }
-    placeScratch(own, segment, *fresh);
+    placeScratch(hostFunction, segment, *fresh);
     CT_TRY_VOID(pack(function, segment, *fresh));
-    m_kept.push_front({function, segment, sizes, std::move(fresh)});
-    if (m_kept.size() > kSegments) m_kept.pop_back();
-    return m_kept.front().prepared;
+    m_segments.push_front({function, segment, sizes, std::move(fresh)});
+    if (m_segments.size() > kSegments) m_segments.pop_back();
+    return m_segments.front().prepared;
 }
 
 template <class Body>
 void LoadedProgram::forEachDirectRead(size_t function, size_t first, size_t end, const Body& body) const {
-    const HostFunction& own = m_program.functions[function];
+    const HostFunction& hostFunction = m_program.functions[function];
     const auto read = [&](int64_t number) {
         if (const std::byte* at = number < 0 ? nullptr : constantAt(function, number, nullptr)) body(at);
     };
     for (size_t i = first; i < end; ++i) {
-        const HostStep& step = own.steps[i];
+        const HostStep& step = hostFunction.steps[i];
         if (step.kind == HostStepKind::Library) continue;
         for (const int64_t number : step.kind == HostStepKind::Kernel ? step.buffers : step.operands) read(number);
     }
-    for (const int64_t number : own.results)
-        if (!own.isConstantInput(number)) read(number);
+    for (const int64_t number : hostFunction.results)
+        if (!hostFunction.isConstantInput(number)) read(number);
 }
 
 void LoadedProgram::forgetPacked(ForgetBytes forget) { m_forget = std::move(forget); }
@@ -205,18 +206,18 @@ void LoadedProgram::countReaders(size_t function, size_t segment, const Prepared
         }
     };
     for (size_t f = 0; f < m_program.functions.size(); ++f) {
-        const HostFunction& own = m_program.functions[f];
-        for (size_t s = 0; s < own.segments.size(); ++s) {
-            const auto [first, end] = own.stepsOf(s);
+        const HostFunction& hostFunction = m_program.functions[f];
+        for (size_t s = 0; s < hostFunction.segments.size(); ++s) {
+            const auto [first, end] = hostFunction.stepsOf(s);
             forEachDirectRead(f, first, end, addReader);
             std::vector<const PreparedSegment*> prepared;
-            for (const Kept& kept : m_kept)
+            for (const CachedSegment& kept : m_segments)
                 if (kept.function == f && kept.segment == s) prepared.push_back(kept.prepared.get());
             if (f == function && s == segment) prepared.push_back(&fresh);
             for (size_t i = first; i < end; ++i) {
-                if (own.steps[i].kind != HostStepKind::Library) continue;
-                for (const PreparedSegment* each : prepared) countCall(f, own.steps[i], &each->calls[i]);
-                if (prepared.empty()) countCall(f, own.steps[i], nullptr);
+                if (hostFunction.steps[i].kind != HostStepKind::Library) continue;
+                for (const PreparedSegment* each : prepared) countCall(f, hostFunction.steps[i], &each->calls[i]);
+                if (prepared.empty()) countCall(f, hostFunction.steps[i], nullptr);
             }
         }
     }
@@ -227,7 +228,7 @@ bool LoadedProgram::sharePacked(PlannedCall& call, const PreparedSegment& fresh)
         return known.plan && known.plan.get() != &call && call.sharePacked(*known.plan);
     };
     return std::any_of(fresh.calls.begin(), fresh.calls.end(), shares) ||
-           std::any_of(m_kept.begin(), m_kept.end(), [&](const Kept& kept) {
+           std::any_of(m_segments.begin(), m_segments.end(), [&](const CachedSegment& kept) {
                return std::any_of(kept.prepared->calls.begin(), kept.prepared->calls.end(), shares);
            });
 }
@@ -293,9 +294,9 @@ PreparedSegment::Call LoadedProgram::plan(size_t function, const HostStep& step,
     const CtLibrary* const library = plugin != nullptr ? nullptr : libraryNamed(step.library);
     if (library == nullptr && plugin == nullptr) return {.refusal = "this build does not have it"};
     if (faultEffect("library", step.op) == FaultEffect::Refuse) return {.refusal = "asked for by CUTAWAY_FAULT"};
-    const HostFunction& own = m_program.functions[function];
+    const HostFunction& hostFunction = m_program.functions[function];
     const auto describe = [&](int64_t number) {
-        const HostValue& value = own.values[static_cast<size_t>(number)];
+        const HostValue& value = hostFunction.values[static_cast<size_t>(number)];
         const BoundValue& numbers = values.values[static_cast<size_t>(number)];
         const void* data = value.constant ? constantAt(function, number, &values) : nullptr;
         if (data != nullptr && !packAll && m_readPlainly.contains(constantAt(function, number, nullptr)))
@@ -308,7 +309,8 @@ PreparedSegment::Call LoadedProgram::plan(size_t function, const HostStep& step,
         else results.push_back({.absent = true});
     }
     auto asked = std::make_unique<OwnedCall>(
-        step.op, step.params, bound.args, [&](const Node& node) { return describe(own.numberOf(node)); }, results);
+        step.op, step.params, bound.args, [&](const Node& node) { return describe(hostFunction.numberOf(node)); },
+        results);
     Result<std::shared_ptr<PluginCalls>> calls = plugin != nullptr ? callsOf(*plugin) : nullptr;
     if (!calls) return {.refusal = calls.error().message};
     const auto ask = [&](const CtCall& call, int threads, CtNeeds& needs) {
@@ -318,7 +320,7 @@ PreparedSegment::Call LoadedProgram::plan(size_t function, const HostStep& step,
                                      : PlannedCall::plan(*library, std::move(asked), threadsFor(bound));
     if (!planned) return {.refusal = planned.error().message};
     PreparedSegment::Call call;
-    for (const Node* node : (*planned)->call().operands()) call.operands.push_back(own.numberOf(*node));
+    for (const Node* node : (*planned)->call().operands()) call.operands.push_back(hostFunction.numberOf(*node));
     call.plan = std::move(*planned);
     return call;
 }

@@ -68,7 +68,7 @@ class LoadedProgram {
                                                            const PreparedSegment* before);
 
   private:
-    struct Kept {
+    struct CachedSegment {
         size_t function = 0, segment = 0;
         SymbolValues sizes;
         std::shared_ptr<const PreparedSegment> prepared;
@@ -105,7 +105,7 @@ class LoadedProgram {
     bool m_splitSmall;
     std::mutex m_mutex;
     mutable std::vector<std::shared_ptr<PluginCalls>> m_plugins;
-    std::list<Kept> m_kept;  // the latest first
+    std::list<CachedSegment> m_segments;  // the latest first
 };
 
 }  // namespace cutaway

@@ -81,8 +81,9 @@ std::vector<std::vector<Tensor>> ProgramWorker::weightsOf(size_t function, const
     std::vector<std::vector<Tensor>> weights(functions.size());
     for (size_t f = 0; f < functions.size(); ++f) {
         const auto& parameters = functions[f].parameters;
-        const bool borrows = function == 0 && std::any_of(parameters.begin(), parameters.end(),
-                                                          [](const HostParameter& own) { return own.saved >= 0; });
+        const bool borrows =
+            function == 0 && std::any_of(parameters.begin(), parameters.end(),
+                                         [](const HostParameter& parameter) { return parameter.saved >= 0; });
         if (f != function && !borrows) continue;
         for (size_t i = 0; i < parameters.size(); ++i) {
             const int64_t from = f == function ? static_cast<int64_t>(i) : parameters[i].shared;
@@ -147,13 +148,13 @@ Result<ProgramWorker::Reply> ProgramWorker::run(size_t function, const std::vect
         const auto start = std::chrono::steady_clock::now();
         WorkerOptions how{options.threads, options.timeoutSeconds, options.memoryBytes};
         how.device = kind() == WorkerKind::Device;
-        CT_TRY(Worker own, Worker::start(how, false));
+        CT_TRY(Worker worker, Worker::start(how, false));
         ResultMemory memory;
-        CT_TRY_VOID(load({own, memory}, function, inputs, results, options, progress));
+        CT_TRY_VOID(load({worker, memory}, function, inputs, results, options, progress));
         const double loaded = millisecondsSince(start);
         CpuRunOptions once = options;
         once.leaveSaved = false;  // it ends with its answer
-        CT_TRY(Reply reply, ask({own, memory}, function, inputs, once, progress));
+        CT_TRY(Reply reply, ask({worker, memory}, function, inputs, once, progress));
         reply.loadMilliseconds = loaded;
         return reply;
     }
@@ -185,7 +186,7 @@ Result<ProgramWorker::Reply> ProgramWorker::askLoaded(size_t function, const std
             how.device = kind() == WorkerKind::Device;
             CT_TRY(m_worker, Worker::start(how, true));
         } else {
-            CT_TRY(TakenWorker taken, takeWorker(kind()));
+            CT_TRY(PooledWorker taken, takeWorker(kind()));
             m_worker.emplace(std::move(taken.worker));
             m_waited = taken.waited;
         }
@@ -289,10 +290,10 @@ Result<Message> answerLoad(Message& request, const SharedMemory& memory) {
     const size_t constants = program.constants.size();
     std::vector<std::vector<Tensor>> weights;
     size_t next = constants;
-    for (const HostFunction& own : program.functions) {
+    for (const HostFunction& hostFunction : program.functions) {
         const auto count = static_cast<size_t>(in.pod<uint64_t>());
         if (in.failed() || next > request.tensors.size() || count > request.tensors.size() - next ||
-            (count != 0 && count != own.parameters.size()))
+            (count != 0 && count != hostFunction.parameters.size()))
             return invalidInput("the host program is damaged");
         const auto begin = request.tensors.begin() + static_cast<std::ptrdiff_t>(next);
         weights.emplace_back(begin, begin + static_cast<std::ptrdiff_t>(count));
@@ -333,18 +334,18 @@ Result<Message> answerCompiled(Message& request, StatusPage& board) {
     const bool cold = in.pod<bool>();
     const double budget = in.pod<double>();
     const auto function = static_cast<size_t>(in.pod<uint64_t>());
-    std::optional<ActiveProgram>& known = activeProgram();
-    if (!known || function >= known->program->program().functions.size())
+    std::optional<ActiveProgram>& program = activeProgram();
+    if (!program || function >= program->program->program().functions.size())
         return invalidInput("the worker has no program");
     // Of a forward and its backward one runs at a time: the memory of the other one is free for it, but for what it is
     // given of that.
-    for (const auto& [other, context] : known->contexts)
+    for (const auto& [other, context] : program->contexts)
         if (other != function) context->keepOnly(request.tensors);
-    std::erase_if(known->contexts, [&](const auto& other) { return other.first != function; });
-    auto& context = known->contexts[function];
-    if (!context) context = std::make_unique<HostContext>(known->program, function, known->apart);
+    std::erase_if(program->contexts, [&](const auto& other) { return other.first != function; });
+    auto& context = program->contexts[function];
+    if (!context) context = std::make_unique<HostContext>(program->program, function, program->apart);
     auto ran = context->runInPlace(request.tensors, {repeat, cold, budget}, board);
-    if (!ran && known->program->lacksConstants()) {
+    if (!ran && program->program->lacksConstants()) {
         ran.error().where = kWeightsMissing;
         return ran.error();
     }
@@ -358,7 +359,7 @@ Result<Message> answerCompiled(Message& request, StatusPage& board) {
     }
     out.pod(result.milliseconds);
     out.pod(result.memoryBytes);
-    out.pod(known->program->constantBytes());
+    out.pod(program->program->constantBytes());
     out.count(result.refused.size());
     for (const auto& [step, why] : result.refused) {
         out.pod(static_cast<uint64_t>(step));

@@ -83,7 +83,7 @@ struct LtHandle {
     void* handle = nullptr;
 };
 const LtHandle& opened() {
-    static const LtHandle known = [] {
+    static const LtHandle handle = [] {
         auto memory = cuda::Memory::ofProcess();
         if (!memory) throw LibraryRefusal(memory.error().message);
         auto lt = (*memory)->products();
@@ -92,7 +92,7 @@ const LtHandle& opened() {
         check(made.lt->create(&made.handle), "cublasLtCreate");
         return made;
     }();
-    return known;
+    return handle;
 }
 
 /// An operand as cuBLASLt walks it: column-major, as it is or turned.
@@ -134,8 +134,8 @@ class ProductPlan final : public LibraryPlan {
         }
         if (m_bias && m_biasByRow == turned) throw LibraryRefusal("it adds one number for each column");
         if (m_empty) return;
-        const LtHandle& own = opened();
-        check(own.lt->matmulDescCreate(&m_product, m_types.compute, m_types.scale), "cublasLtMatmulDescCreate");
+        const LtHandle& handle = opened();
+        check(handle.lt->matmulDescCreate(&m_product, m_types.compute, m_types.scale), "cublasLtMatmulDescCreate");
         m_left = seen(a, kTransA);
         m_right = seen(b, kTransB);
         m_out = layout(d, d.lead(), m_outType);
@@ -155,7 +155,7 @@ class ProductPlan final : public LibraryPlan {
 
     void run(const LibraryRun& given) const override {
         if (m_empty) return;
-        const LtHandle& own = opened();
+        const LtHandle& handle = opened();
         const auto at = [&](int operand) { return given.operands[operand].data; };
         void* const out = given.results[0].data;
         const void* const added = m_c ? at(*m_c) : out;
@@ -172,10 +172,10 @@ class ProductPlan final : public LibraryPlan {
         auto* const workspace =
             reinterpret_cast<void*>((scratch + kBestAlignment - 1) / kBestAlignment * kBestAlignment);
         const auto multiply = [&](const cuda::MatmulAlgo& algo) {
-            return own.lt->matmul(own.handle, m_product, wide ? static_cast<const void*>(&alphaDouble) : &alpha,
-                                  at(m_a), m_left.layout, at(m_b), m_right.layout,
-                                  wide ? static_cast<const void*>(&betaDouble) : &beta, added, m_added, out, m_out,
-                                  &algo, workspace, kWorkspace, static_cast<cuda::Stream*>(given.parallel->stream));
+            return handle.lt->matmul(handle.handle, m_product, wide ? static_cast<const void*>(&alphaDouble) : &alpha,
+                                     at(m_a), m_left.layout, at(m_b), m_right.layout,
+                                     wide ? static_cast<const void*>(&betaDouble) : &beta, added, m_added, out, m_out,
+                                     &algo, workspace, kWorkspace, static_cast<cuda::Stream*>(given.parallel->stream));
         };
         // A product added to what it overwrites is another one when it runs again.
         const bool measures = m_measures && !(m_c && added == out);
@@ -257,30 +257,30 @@ class ProductPlan final : public LibraryPlan {
             const auto at = reinterpret_cast<uintptr_t>(places[i]);
             alignments[i] = static_cast<uint32_t>(std::min<uintptr_t>(at & (~at + 1), kBestAlignment));
         }
-        if (const auto known = m_algorithms.find(alignments); known != m_algorithms.end()) return known->second;
-        const LtHandle& own = opened();
+        if (const auto it = m_algorithms.find(alignments); it != m_algorithms.end()) return it->second;
+        const LtHandle& handle = opened();
         void* preference = nullptr;
-        check(own.lt->matmulPreferenceCreate(&preference), "cublasLtMatmulPreferenceCreate");
+        check(handle.lt->matmulPreferenceCreate(&preference), "cublasLtMatmulPreferenceCreate");
         const uint64_t workspace = kWorkspace;
-        check(own.lt->matmulPreferenceSetAttribute(preference, kMaxWorkspace, &workspace, sizeof workspace),
+        check(handle.lt->matmulPreferenceSetAttribute(preference, kMaxWorkspace, &workspace, sizeof workspace),
               "cublasLtMatmulPreferenceSetAttribute");
         for (size_t i = 0; i < alignments.size(); ++i)
-            check(own.lt->matmulPreferenceSetAttribute(preference, kMinAlignmentA + static_cast<int>(i), &alignments[i],
-                                                       sizeof alignments[i]),
+            check(handle.lt->matmulPreferenceSetAttribute(preference, kMinAlignmentA + static_cast<int>(i),
+                                                          &alignments[i], sizeof alignments[i]),
                   "cublasLtMatmulPreferenceSetAttribute");
         const bool measures = multiply && !cuda::isRecording();
         std::array<cuda::MatmulHeuristic, cuda::kMostCandidates> found{};
         int count = 0;
-        check(own.lt->matmulAlgoGetHeuristic(own.handle, m_product, m_left.layout, m_right.layout, m_added, m_out,
-                                             preference, measures ? cuda::kMostCandidates : 1, found.data(), &count),
+        check(handle.lt->matmulAlgoGetHeuristic(handle.handle, m_product, m_left.layout, m_right.layout, m_added, m_out,
+                                                preference, measures ? cuda::kMostCandidates : 1, found.data(), &count),
               "cublasLtMatmulAlgoGetHeuristic");
-        own.lt->matmulPreferenceDestroy(preference);
+        handle.lt->matmulPreferenceDestroy(preference);
         if (count == 0) throw LibraryRefusal("it has no algorithm for this product");
         if (!measures) return m_algorithms.emplace(alignments, found[0].algo).first->second;
         const auto isValid = [&](const cuda::MatmulAlgo& algo) {
             cuda::MatmulHeuristic about{};
-            return own.lt->matmulAlgoCheck(own.handle, m_product, m_left.layout, m_right.layout, m_added, m_out, &algo,
-                                           &about) == 0 &&
+            return handle.lt->matmulAlgoCheck(handle.handle, m_product, m_left.layout, m_right.layout, m_added, m_out,
+                                              &algo, &about) == 0 &&
                    about.workspace <= kWorkspace;
         };
         std::string product = m_text;

@@ -64,7 +64,7 @@ void checkCudnn(int status, const char* call) {
 
 /// The process's handle.
 const Cudnn& openedCudnn() {
-    static const Cudnn known = [] {
+    static const Cudnn cudnn = [] {
         if (auto memory = cuda::Memory::ofProcess(); !memory) throw LibraryRefusal(memory.error().message);
         auto library = cuda::Library::open({"libcudnn.so.9", "libcudnn.so"}, "computes convolutions on the GPU");
         if (!library) throw LibraryRefusal(library.error().message);
@@ -96,7 +96,7 @@ const Cudnn& openedCudnn() {
         checkCudnn(made.create(&made.handle), "cudnnCreate");
         return made;
     }();
-    return known;
+    return cudnn;
 }
 
 int typeCode(DType dtype) {

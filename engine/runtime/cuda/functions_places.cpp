@@ -173,15 +173,15 @@ class PlacesPlan final : public LibraryPlan {
         else launch.threads("clear", job.to.elements(), job.to, job.to.elements());
         if (job.entries * job.inner > 0) {
             Room room(given.scratch);
-            const Rooms own = layOut(room);
-            launch.threads("findPlaces", job.entries, job, own.places, launch.fault());
+            const Rooms rooms = layOut(room);
+            launch.threads("findPlaces", job.entries, job, rooms.places, launch.fault());
             DeviceTensor places;
-            places.data = own.places;
+            places.data = rooms.places;
             places.dtype = CT_I64;
             places.rank = 1;
             places.sizes[0] = job.entries;
             places.strides[0] = 1;
-            const Sorted sorted = sortLines(places, 0, false, own.first, own.second, given);
+            const Sorted sorted = sortLines(places, 0, false, rooms.first, rooms.second, given);
             launch.threads(m_real ? "landReal" : "landWhole", job.entries * job.inner, job, sorted.keys, sorted.places);
         }
         copyResult(m_call, given);

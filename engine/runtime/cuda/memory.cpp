@@ -48,9 +48,9 @@ Result<const CublasLt*> Memory::products() {
 }
 
 Result<void*> Memory::take(size_t bytes) {
-    if (const auto known = m_free.find(bytes); known != m_free.end()) {
-        void* const memory = known->second;
-        m_free.erase(known);
+    if (const auto found = m_free.find(bytes); found != m_free.end()) {
+        void* const memory = found->second;
+        m_free.erase(found);
         return memory;
     }
     DevicePtr made = 0;

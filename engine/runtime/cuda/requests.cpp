@@ -10,13 +10,13 @@ namespace cutaway {
 
 Result<CudaFound> findCuda(const Progress& progress) {
     static std::mutex mutex;
-    static std::optional<CudaFound> known;
+    static std::optional<CudaFound> cudaFound;
     const std::lock_guard lock(mutex);
-    if (known) return *known;
+    if (cudaFound) return *cudaFound;
     WorkerOptions options;
     options.timeoutSeconds = 60;
     // It opens the GPU, which whoever asks next need not wait for.
-    CT_TRY(TakenWorker taken, takeWorker(WorkerKind::Device));
+    CT_TRY(PooledWorker taken, takeWorker(WorkerKind::Device));
     CT_TRY(const Message reply,
            taken.worker.ask(WorkerTask::FindCuda, "the search for a GPU", {}, {}, options, progress));
     giveWorker(std::move(taken.worker), WorkerKind::Device);
@@ -41,7 +41,7 @@ Result<CudaFound> findCuda(const Progress& progress) {
         found.figures[name] = in.pod<double>();
     });
     if (in.failed()) return Error{ErrorCode::ToolFailed, "the worker's reply about the GPU is damaged", {}, {}};
-    return *(known = std::move(found));
+    return *(cudaFound = std::move(found));
 }
 
 int capabilityOf(const CudaFound& found) {

@@ -1,21 +1,21 @@
-#include "ui/session/loop_looks.h"
+#include "ui/session/loop_query.h"
 
 #include "ui/models/units.h"
 #include "ui/session/ask_queue.h"
 
 namespace cutaway::ui {
 
-void LoopLooks::say(const QString& said, bool wrong) {
+void LoopQuery::say(const QString& said, bool wrong) {
     m_said = said;
     m_wrong = wrong;
     emit changed();
 }
 
-void LoopLooks::list(RunId run) {
+void LoopQuery::list(RunId run) {
     if (m_run && *m_run != run) clear();
     m_run = run;
     askQueue<std::vector<LoopKernel>>(
-        this, m_looks, "list", m_listingKernels,  // which the forms of a kernel may not replace
+        this, m_queue, "list", m_listingKernels,  // which the forms of a kernel may not replace
         [this, run](const Progress& progress) { return m_source.loopKernels(run, progress); },
         [this](Result<std::vector<LoopKernel>> kernels) {
             m_problem = kernels ? QString() : QString::fromStdString(kernels.error().text());
@@ -24,7 +24,7 @@ void LoopLooks::list(RunId run) {
         });
 }
 
-void LoopLooks::choose(const QString& kernel) {
+void LoopQuery::choose(const QString& kernel) {
     if (m_kernel == kernel && m_forms) return;
     stop();
     m_kernel = kernel;
@@ -34,10 +34,10 @@ void LoopLooks::choose(const QString& kernel) {
     look({});
 }
 
-void LoopLooks::look(const std::optional<std::string>& plan) {
+void LoopQuery::look(const std::optional<std::string>& plan) {
     if (!m_run || m_kernel.isEmpty()) return;
     askQueue<KernelLoops>(
-        this, m_looks, "loops", m_looking,
+        this, m_queue, "loops", m_looking,
         [this, run = *m_run, kernel = m_kernel.toStdString(), plan](const Progress& progress) {
             return m_source.kernelLoops(run, kernel, plan, progress);
         },
@@ -50,9 +50,9 @@ void LoopLooks::look(const std::optional<std::string>& plan) {
         });
 }
 
-void LoopLooks::check(const QString& plan) { look(plan.toStdString()); }
+void LoopQuery::check(const QString& plan) { look(plan.toStdString()); }
 
-void LoopLooks::want(Listing listing) {
+void LoopQuery::want(Listing listing) {
     if (!m_run || !m_forms) return;
     m_hasListing = false;
     m_listing = tr("Compiling the kernel…");
@@ -70,7 +70,7 @@ void LoopLooks::want(Listing listing) {
     emit listingChanged();
 }
 
-void LoopLooks::tryPlan(const QString& plan) {
+void LoopQuery::tryPlan(const QString& plan) {
     if (!m_run || m_kernel.isEmpty() || isRunning()) return;
     m_since.start();
     m_cancel = askQueue<PlanRun>(
@@ -87,7 +87,7 @@ void LoopLooks::tryPlan(const QString& plan) {
     say(tr("Compiling and running by both plans…"), false);
 }
 
-void LoopLooks::stop() {
+void LoopQuery::stop() {
     if (!isRunning()) return;
     m_cancel->cancel();
     m_cancel.reset();
@@ -95,9 +95,9 @@ void LoopLooks::stop() {
     say(tr("Stopped."), false);
 }
 
-void LoopLooks::clear() {
+void LoopQuery::clear() {
     stop();
-    m_looks.cancelAll();
+    m_queue.cancelAll();
     ++m_listingKernels;
     ++m_disassembling;
     ++m_looking;
@@ -112,10 +112,10 @@ void LoopLooks::clear() {
 }
 
 QString planRunText(const PlanRun& run) {
-    const QString results = run.sameBits ? LoopLooks::tr("same results to the bit")
-                            : run.same   ? LoopLooks::tr("same results within tolerance, %1")
-                                         : LoopLooks::tr("results differ: %1");
-    return LoopLooks::tr("Kernel: %1 as chosen, %2 by this plan. Run: %3 and %4. Medians of %5; ")
+    const QString results = run.sameBits ? LoopQuery::tr("same results to the bit")
+                            : run.same   ? LoopQuery::tr("same results within tolerance, %1")
+                                         : LoopQuery::tr("results differ: %1");
+    return LoopQuery::tr("Kernel: %1 as chosen, %2 by this plan. Run: %3 and %4. Medians of %5; ")
                .arg(durationText(run.chosen.kernelMilliseconds), durationText(run.given.kernelMilliseconds),
                     durationText(run.chosen.milliseconds), durationText(run.given.milliseconds))
                .arg(run.repeats) +

@@ -11,22 +11,21 @@
 namespace cutaway::testing {
 
 /// While it lives, workers are this shell script; one that waited is ended.
-class StandInWorker {
+class FakeWorker {
   public:
-    explicit StandInWorker(const std::string& script)
-        : m_folder(TempDir::create().value()), m_before(qgetenv(kVariable)) {
+    explicit FakeWorker(const std::string& script) : m_folder(TempDir::create().value()), m_before(qgetenv(kVariable)) {
         const std::string path = m_folder.file("worker");
         std::ofstream(path) << "#!/bin/sh\n" << script << "\n";
         std::filesystem::permissions(path, std::filesystem::perms::owner_all);
         qputenv(kVariable, path.c_str());
         endIdleWorkers();
     }
-    ~StandInWorker() {
+    ~FakeWorker() {
         if (m_before.isNull()) qunsetenv(kVariable);
         else qputenv(kVariable, m_before);
     }
-    StandInWorker(const StandInWorker&) = delete;
-    StandInWorker& operator=(const StandInWorker&) = delete;
+    FakeWorker(const FakeWorker&) = delete;
+    FakeWorker& operator=(const FakeWorker&) = delete;
 
   private:
     static constexpr const char* kVariable = "CUTAWAY_WORKER";

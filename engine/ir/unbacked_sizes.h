@@ -9,13 +9,13 @@
 
 namespace cutaway {
 
-struct FoundSize {
+struct UnbackedSize {
     const Node* finder;  // returns the number (item) or, where no node does, a tensor that has it as a size (nonzero)
     const Node* reader;  // has the number in an argument, but does not read the finder
 };
 /// The symbol whose value a call returns as a number: the number itself (u0), or what a bool that is read from data
 /// compares with 1 (u0 == 1). Empty: none.
-std::string foundNumber(const Node& call);
+std::string unbackedNumber(const Node& call);
 
 /// Whether a recorded size says what a rule gives: equal, or a symbol of its own for a size that follows from data.
 bool namesSize(const SymInt& recorded, const SymInt& inferred);
@@ -25,6 +25,6 @@ bool namesSize(const SymInt& recorded, const SymInt& inferred);
 std::vector<std::pair<std::string, Expr>> followingSizes(const Graph& graph);
 
 /// In the order of the readers. Sizes of inputs are left out: they are there from the beginning.
-std::vector<FoundSize> foundSizes(const Graph& graph);
+std::vector<UnbackedSize> foundSizes(const Graph& graph);
 
 }  // namespace cutaway

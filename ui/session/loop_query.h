@@ -11,11 +11,11 @@
 
 namespace cutaway::ui {
 
-class LoopLooks : public QObject {
+class LoopQuery : public QObject {
     Q_OBJECT
 
   public:
-    explicit LoopLooks(Source& source) : m_source(source) {}
+    explicit LoopQuery(Source& source) : m_source(source) {}
 
     /// The kernels of a run; the one of the same name stays chosen.
     void list(RunId run);
@@ -71,7 +71,7 @@ class LoopLooks : public QObject {
     int m_listingKernels = 0, m_looking = 0, m_running = 0,
         m_disassembling = 0;  // request numbers by kind: only the latest is answered
     std::shared_ptr<CancelToken> m_cancel;
-    JobQueue m_looks, m_runs, m_compiles;  // last, so destroyed first: their threads use the rest
+    JobQueue m_queue, m_runs, m_compiles;  // last, so destroyed first: their threads use the rest
 };
 
 /// "kernel 0.0123 ms → 0.0081 ms, run 1.2 ms → 1.1 ms; the same results to the bit".

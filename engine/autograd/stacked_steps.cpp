@@ -1,4 +1,4 @@
-#include "engine/autograd/kept_steps.h"
+#include "engine/autograd/stacked_steps.h"
 
 #include <algorithm>
 
@@ -161,8 +161,8 @@ Result<std::vector<Node*>> keepDrawnByBranches(Module& module, Node& call, const
     return kept;
 }
 
-Result<KeptSteps> keepInWhileLoop(Module& module, Node& call, const GraphCall& read, const std::vector<Drawn>& drawn,
-                                  const Rewriter& rewriter) {
+Result<StackedSteps> keepInWhileLoop(Module& module, Node& call, const GraphCall& read, const std::vector<Drawn>& drawn,
+                                     const Rewriter& rewriter) {
     const size_t carried = read.carried();
     Rewriter whole(rewriter.pass(), rewriter.context());
     const TensorType counter = TensorType::contiguous(DType::I64, {});
@@ -188,7 +188,7 @@ Result<KeptSteps> keepInWhileLoop(Module& module, Node& call, const GraphCall& r
     lists[0].emplace_back(full(front, {}, Scalar(int64_t{0}), DType::I64, Device{}));
     for (const Drawn& one : drawn) lists[0].emplace_back(zerosFor(front, one));
     if (front.error()) return *front.error();
-    KeptSteps out;
+    StackedSteps out;
     out.rows = freshSize(module);
     TupleType types;
     for (const ValueType& result : read.results) types.emplace_back(stacked(*result.tensor(), out.rows));
@@ -219,10 +219,10 @@ Result<KeptSteps> keepInWhileLoop(Module& module, Node& call, const GraphCall& r
         if (i < carried && !stack.hasUsers()) continue;
         const Value last = behind.call("aten.select.int", {behind.value(stack), 0, -1});
         const TensorType& type = i < carried ? *read.results[i].tensor() : counter;
-        const Value own = copyLaidOutLike(behind, type, last);
+        const Value value = copyLaidOutLike(behind, type, last);
         if (behind.error()) return *behind.error();
-        graph.replaceUses(stack, *own.node(), [&](const Node& user) { return &user == last.node(); });
-        if (i == carried) out.count = own.node();
+        graph.replaceUses(stack, *value.node(), [&](const Node& user) { return &user == last.node(); });
+        if (i == carried) out.count = value.node();
     }
     out.stacks.pop_back();
     for (size_t i = 0; i < drawn.size(); ++i) out.drawn.push_back(resultOfCall(call, carried + 1 + i));

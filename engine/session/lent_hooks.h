@@ -7,6 +7,6 @@ namespace cutaway {
 
 /// Fills in what the caller has left open: what measures (measuring.h), and the passes of plugins, which the request
 /// then says in full.
-Result<void> lendServices(const Module& input, CompileRequest& request, CompileServices& services);
+Result<void> lendHooks(const Module& input, CompileRequest& request, CompileHooks& hooks);
 
 }  // namespace cutaway

@@ -1,16 +1,16 @@
-#include "ui/session/kernel_looks.h"
+#include "ui/session/kernel_query.h"
 
 #include "ui/session/ask_queue.h"
 
 namespace cutaway::ui {
 
-void KernelLooks::want(RunId run, bool again) {
+void KernelQuery::want(RunId run, bool again) {
     if (m_run == run && !again) return;
     if (m_run != run) m_marks.reset();
     m_run = run;
-    m_looks.cancelAll();
+    m_queue.cancelAll();
     askQueue<std::vector<KernelCall>>(
-        this, m_looks, "kernels", m_generation,
+        this, m_queue, "kernels", m_generation,
         [this, run](const Progress& progress) { return m_source.kernelCalls(run, progress); },
         [this](Result<std::vector<KernelCall>> calls) {
             if (!calls) return;  // who asks for kernels by their window is told why there are none
@@ -19,8 +19,8 @@ void KernelLooks::want(RunId run, bool again) {
         });
 }
 
-void KernelLooks::clear() {
-    m_looks.cancelAll();
+void KernelQuery::clear() {
+    m_queue.cancelAll();
     ++m_generation;
     m_run.reset();
     m_marks.reset();

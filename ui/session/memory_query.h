@@ -9,12 +9,12 @@
 
 namespace cutaway::ui {
 
-class MemoryLooks : public QObject {
+class MemoryQuery : public QObject {
     Q_OBJECT
 
   public:
     using Plans = std::vector<MemoryPlan>;
-    explicit MemoryLooks(Source& source) : m_source(source) {}
+    explicit MemoryQuery(Source& source) : m_source(source) {}
 
     void list(RunId run);
     void clear();
@@ -36,7 +36,7 @@ class MemoryLooks : public QObject {
     QString m_problem;
     bool m_looking = false;
     int m_generation = 0;  // answers to earlier requests are dropped
-    JobQueue m_looks;      // last, so destroyed first: its thread uses the rest
+    JobQueue m_queue;      // last, so destroyed first: its thread uses the rest
 };
 
 }  // namespace cutaway::ui

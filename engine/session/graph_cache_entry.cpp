@@ -1,4 +1,4 @@
-#include "engine/session/kept_graph.h"
+#include "engine/session/graph_cache_entry.h"
 
 #include <filesystem>
 #include <set>
@@ -33,12 +33,12 @@ class TensorTable {
             out.pod(TensorFrom::Nothing);
             return {};
         }
-        const auto known = m_names.find(tensor.storage().get());
-        out.pod(known == m_names.end() ? TensorFrom::Here : TensorFrom::Opened);
+        const auto found = m_names.find(tensor.storage().get());
+        out.pod(found == m_names.end() ? TensorFrom::Here : TensorFrom::Opened);
         out.pod(tensor.dtype());
         out.dims(tensor.sizes());
-        if (known != m_names.end()) {
-            out.text(known->second);
+        if (found != m_names.end()) {
+            out.text(found->second);
             out.dims(tensor.strides());
             out.pod(tensor.offset());
             return {};
@@ -65,14 +65,14 @@ Tensor readTensor(ByteReader& in, const Module& opened) {
     if (static_cast<int>(dtype) >= kDTypeCount) in.fail();
     if (in.failed()) return {};
     if (from == TensorFrom::Opened) {
-        const auto known = opened.tensors.find(std::string(in.text()));
+        const auto found = opened.tensors.find(std::string(in.text()));
         const Dims strides = in.dims();
         const auto offset = in.pod<int64_t>();
-        if (in.failed() || known == opened.tensors.end() || !known->second.defined()) {
+        if (in.failed() || found == opened.tensors.end() || !found->second.defined()) {
             in.fail();
             return {};
         }
-        return Tensor(known->second.storage(), dtype, sizes, strides, offset);
+        return Tensor(found->second.storage(), dtype, sizes, strides, offset);
     }
     const Dims strides = in.dims();
     const std::string_view bytes = in.text();
@@ -188,22 +188,22 @@ Result<void> addNamed(const Module& graph, const std::string& function, std::map
 
 }  // namespace
 
-Result<void> writeKept(const std::string& folder, const Module& opened, const Module& graph,
-                       const CpuProgram& program) {
+Result<void> writeCacheEntry(const std::string& folder, const Module& opened, const Module& graph,
+                             const CpuProgram& program) {
     std::vector<Tensor> tensors;
     ByteWriter module;
     writeModule(module, graph, tensors);
     writeRest(module, graph, tensors);
     ByteWriter table;
-    TensorTable known(opened);
+    TensorTable tensorTable(opened);
     table.count(tensors.size());
-    for (const Tensor& tensor : tensors) CT_TRY_VOID(known.write(table, tensor));
+    for (const Tensor& tensor : tensors) CT_TRY_VOID(tensorTable.write(table, tensor));
     ByteWriter all;
     all.text(table.bytes);
     all.text(module.bytes);
     CT_TRY_VOID(writeFile(folder + "/" + kGraphFile, all.bytes));
 
-    const KeptProgram kept = keptOf(program);
+    const SerializedProgram kept = serialized(program);
     ByteWriter out;
     out.text(kept.host);
     writeInfo(out, kept.info, graph);
@@ -222,7 +222,7 @@ Result<void> writeKept(const std::string& folder, const Module& opened, const Mo
     return writeFile(folder + "/" + kProgramFile, out.bytes);
 }
 
-Result<KeptGraph> readKept(const std::string& folder, const Module& opened, const std::string& store) {
+Result<GraphCacheEntry> readCacheEntry(const std::string& folder, const Module& opened, const std::string& store) {
     const auto wrong = [&](const char* file) { return invalidInput("the entry cannot be read", folder + "/" + file); };
     CT_TRY(const std::string bytes, readFile(folder + "/" + kGraphFile));
     ByteReader all(bytes);
@@ -238,7 +238,7 @@ Result<KeptGraph> readKept(const std::string& folder, const Module& opened, cons
 
     CT_TRY(const std::string program, readFile(folder + "/" + kProgramFile));
     ByteReader in(program);
-    KeptProgram kept;
+    SerializedProgram kept;
     kept.store = store;
     kept.host = in.text();
     kept.info = readInfo(in, *graph);
@@ -248,7 +248,8 @@ Result<KeptGraph> readKept(const std::string& folder, const Module& opened, cons
     CT_TRY(const Snapshot complete, withDeferredConstants(*graph));
     std::map<std::string, Tensor> named;
     CT_TRY_VOID(addNamed(complete ? *complete : *graph, "run", named));
-    CT_TRY(CpuProgram loaded, loadKept(std::move(kept), [&](const HostProgram& host) -> Result<std::vector<Tensor>> {
+    CT_TRY(CpuProgram loaded,
+           loadSerialized(std::move(kept), [&](const HostProgram& host) -> Result<std::vector<Tensor>> {
                std::vector<Tensor> constants;
                for (const std::string& name : host.constants) {
                    const auto at = named.find(name);
@@ -257,7 +258,7 @@ Result<KeptGraph> readKept(const std::string& folder, const Module& opened, cons
                }
                return constants;
            }));
-    return KeptGraph{graph, std::move(loaded)};
+    return GraphCacheEntry{graph, std::move(loaded)};
 }
 
 }  // namespace cutaway

@@ -31,13 +31,13 @@ Result<std::vector<Node*>> keepDrawnByBranches(Module& module, Node& call, const
 /// The while_loop becomes a while_loop_stack_output, which returns what each step gives to the next one, stacked, and
 /// counts them; where there was no step it returns what was carried in, as PyTorch's does. Whoever read the loop's
 /// results reads the last of each stack. What a step has drawn is given to the next one, too, which does not read it.
-struct KeptSteps {
+struct StackedSteps {
     std::vector<Node*> stacks;  // one for each value that is carried on
     std::vector<Node*> drawn;   // stacks of what the steps have drawn
     Node* count = nullptr;      // the number of steps, an i64 without dims
     SymInt rows;                // of the stacks
 };
-Result<KeptSteps> keepInWhileLoop(Module& module, Node& call, const GraphCall& read, const std::vector<Drawn>& drawn,
-                                  const Rewriter& rewriter);
+Result<StackedSteps> keepInWhileLoop(Module& module, Node& call, const GraphCall& read, const std::vector<Drawn>& drawn,
+                                     const Rewriter& rewriter);
 
 }  // namespace cutaway

@@ -11,11 +11,11 @@
 
 namespace cutaway::ui {
 
-class KernelLooks : public QObject {
+class KernelQuery : public QObject {
     Q_OBJECT
 
   public:
-    explicit KernelLooks(Source& source) : m_source(source) {}
+    explicit KernelQuery(Source& source) : m_source(source) {}
 
     /// Asks, unless it is known or was asked for already. `again`: the run was timed, so what is known is old.
     void want(RunId run, bool again = false);
@@ -31,7 +31,7 @@ class KernelLooks : public QObject {
     std::optional<RunId> m_run;
     std::shared_ptr<const KernelMarks> m_marks;
     int m_generation = 0;  // answers to earlier requests are dropped
-    JobQueue m_looks;      // last, so destroyed first: its thread uses the rest
+    JobQueue m_queue;      // last, so destroyed first: its thread uses the rest
 };
 
 }  // namespace cutaway::ui

@@ -1,4 +1,4 @@
-#include "engine/ir/found_sizes.h"
+#include "engine/ir/unbacked_sizes.h"
 
 #include <algorithm>
 #include <map>
@@ -31,11 +31,11 @@ void forEachSymbol(const Argument& argument, Visit&& visit) {
         for (const Argument& item : *items) forEachSymbol(item, visit);
 }
 
-bool isNumber(const Node& node, const std::string& symbol) { return foundNumber(node) == symbol; }
+bool isNumber(const Node& node, const std::string& symbol) { return unbackedNumber(node) == symbol; }
 
 }  // namespace
 
-std::string foundNumber(const Node& call) {
+std::string unbackedNumber(const Node& call) {
     const SymType* type = call.type().sym();
     if (!type || !type->expr) return {};
     if (type->expr->kind == ExprKind::Symbol) return type->expr->name;
@@ -85,10 +85,10 @@ std::vector<std::pair<std::string, Expr>> followingSizes(const Graph& graph) {
     return following;
 }
 
-std::vector<FoundSize> foundSizes(const Graph& graph) {
+std::vector<UnbackedSize> foundSizes(const Graph& graph) {
     std::set<std::string> given;
     std::map<std::string, const Node*> finders;
-    std::vector<FoundSize> found;
+    std::vector<UnbackedSize> found;
     for (const Node& node : graph.nodes()) {
         if (node.isPlaceholder()) forEachSymbol(node.type(), [&](const std::string& name) { given.insert(name); });
         if (!node.isCall()) continue;
@@ -106,9 +106,9 @@ std::vector<FoundSize> foundSizes(const Graph& graph) {
         if (!dependsOnData && !node.type().sym()) continue;
         forEachSymbol(node.type(), [&](const std::string& symbol) {
             if (given.contains(symbol)) return;
-            const auto known = finders.find(symbol);
-            if (known == finders.end() ? dependsOnData || isNumber(node, symbol)
-                                       : isNumber(node, symbol) && !isNumber(*known->second, symbol))
+            const auto it = finders.find(symbol);
+            if (it == finders.end() ? dependsOnData || isNumber(node, symbol)
+                                    : isNumber(node, symbol) && !isNumber(*it->second, symbol))
                 finders[symbol] = &node;
         });
     }

@@ -1,15 +1,15 @@
-#include "ui/session/memory_looks.h"
+#include "ui/session/memory_query.h"
 
 #include "ui/session/ask_queue.h"
 
 namespace cutaway::ui {
 
-void MemoryLooks::list(RunId run) {
+void MemoryQuery::list(RunId run) {
     clear();
     m_run = run;
     m_looking = true;
     askQueue<Plans>(
-        this, m_looks, "memory", m_generation,
+        this, m_queue, "memory", m_generation,
         [this, run](const Progress& progress) { return m_source.memoryPlans(run, progress); },
         [this](Result<Plans> plans) {
             m_looking = false;
@@ -20,8 +20,8 @@ void MemoryLooks::list(RunId run) {
     emit listed();
 }
 
-void MemoryLooks::clear() {
-    m_looks.cancelAll();
+void MemoryQuery::clear() {
+    m_queue.cancelAll();
     ++m_generation;
     m_run.reset();
     m_plans.reset();

@@ -50,7 +50,7 @@ void SessionController::loadPlace() {
     const bool beside = isForwardBesideBackward(what);
     // Graph and text come together, so that all windows change at once or, cancelled, not at all.
     ask<Loaded>(
-        Lane::Looks, QStringLiteral("place"), tr("Comparing graphs"),
+        Lane::Queries, QStringLiteral("place"), tr("Comparing graphs"),
         [what, beside](Source& source, const Progress& progress) { return loadBoth(source, what, beside, progress); },
         [this, what](Loaded both) {
             m_beside = both.beside;
@@ -68,7 +68,7 @@ void SessionController::loadPlace() {
 void SessionController::nodeLoaded(NodeKey node, std::shared_ptr<const NodeFacts> facts) {
     m_shownNode = node;
     m_facts = facts;
-    const auto marks = m_kernelLooks->marks(m_selection.place().run);
+    const auto marks = m_kernelQuery->marks(m_selection.place().run);
     if (marks && node != NodeKey::None) {
         NodeFacts all = *facts;
         all.kernels = marks;
@@ -84,7 +84,7 @@ void SessionController::wantKernels() {
     if (!run || run->stopped || run->steps.empty() || run->steps.back().state == StepState::Failed) return;
     const bool scheduled = place.step >= 0 && place.step < static_cast<int>(run->steps.size()) &&
                            run->steps[static_cast<size_t>(place.step)].stage == "schedule";
-    if (scheduled || m_selection.node() != NodeKey::None) m_kernelLooks->want(place.run);
+    if (scheduled || m_selection.node() != NodeKey::None) m_kernelQuery->want(place.run);
 }
 
 namespace {
@@ -146,7 +146,7 @@ void SessionController::loadValues(NodeKey id, const std::shared_ptr<const NodeF
     if (!here || !here->constant) return;
     const Comparison what = m_selection.comparison();
     ask<ValueSummary>(
-        Lane::Looks, QStringLiteral("values"), tr("Reading the constant"),
+        Lane::Queries, QStringLiteral("values"), tr("Reading the constant"),
         [place = facts->after ? what.after : what.before, id](Source& source, const Progress& progress) {
             return source.values(place, id, progress);
         },
@@ -171,7 +171,7 @@ void SessionController::loadNode() {
     wantKernels();
     const Run* run = runOf(m_selection.place().run);
     ask<NodeFacts>(
-        Lane::Looks, QStringLiteral("node"), tr("Reading the node"),
+        Lane::Queries, QStringLiteral("node"), tr("Reading the node"),
         [what = m_selection.comparison(), id, beside = m_beside, nodes = m_shown->nodes,
          split = run ? run->splitStep() : std::optional<int>(), steps = run ? run->steps : std::vector<StepInfo>()](
             Source& source, const Progress& progress) -> Result<NodeFacts> {
@@ -195,7 +195,7 @@ void SessionController::loadNode() {
 void SessionController::comparePackage(RunId run, std::shared_ptr<const PackagedModel> model,
                                        std::function<void(std::shared_ptr<const PackageComparison>)> then) {
     ask<PackageComparison>(
-        Lane::Looks, QStringLiteral("package"), tr("Comparing the package"),
+        Lane::Queries, QStringLiteral("package"), tr("Comparing the package"),
         [run, model = std::move(model)](Source& source, const Progress& progress) {
             return source.comparePackage(run, *model, progress);
         },
