@@ -1,7 +1,9 @@
 #include "engine/runtime/cpu/cpu_backend.h"
 
+#include <filesystem>
 #include <numeric>
 
+#include "engine/cache/value_store.h"
 #include "engine/codegen/cpp_printer.h"
 #include "engine/codegen/cuda_printer.h"
 #include "engine/host/bind_host.h"
@@ -52,6 +54,13 @@ Result<int64_t> CpuProgram::arenaBytes(const std::vector<Tensor>& inputs) const 
 }
 
 namespace {
+
+/// Plain text, since the process that runs programs opens no database.
+std::string choicesBeside(const std::string& store) {
+    const std::string path = store.empty() ? ValueStore::defaultPath() : store;
+    if (path.empty() || path == "off") return {};
+    return std::filesystem::path(path).replace_filename("cublaslt.txt").string();
+}
 
 bool onGpu(const PlannedProgram& program) { return program.graphs[0].target->device.type == DeviceType::Cuda; }
 
@@ -150,6 +159,7 @@ Result<std::vector<CpuProgram>> buildPlanned(std::shared_ptr<const PlannedProgra
     CT_TRY(BuiltKernels built, buildKernels(printed, build, progress));
     state.host->libraries = std::move(built.libraries);
     state.host->store = options.store;
+    state.host->choices = choicesBeside(options.store);
     BuildInfo& info = state.parts.front().info;
     if (!state.host->libraries.empty()) info.library = state.host->libraries.front();
     info.compileLog = std::move(built.log);
@@ -199,6 +209,7 @@ Result<CpuProgram> loadSerialized(SerializedProgram kept,
         return invalidInput("the kept program has other kernels than libraries");
     CT_TRY(state.host->constants, constants(state.host->program));
     state.host->libraries = std::move(kept.libraries);
+    state.host->choices = choicesBeside(kept.store);
     state.host->store = std::move(kept.store);
     state.parts.push_back({std::move(kept.info), 0});
     state.worker = std::make_shared<ProgramWorker>(state.host);

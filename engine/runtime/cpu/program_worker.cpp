@@ -102,7 +102,7 @@ Result<void> ProgramWorker::load(Loading at, size_t function, const std::vector<
     out.pod(options.splitSmall);
     out.pod(options.apart);
     out.pod(m_keepAll);
-    out.text(m_package->store);
+    out.text(m_package->choices);
     out.text(m_bytes);
     out.count(m_package->libraries.size());
     for (const std::string& library : m_package->libraries) out.text(library);

@@ -2,50 +2,65 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <limits>
-#include <memory>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <utility>
 #include <vector>
 
-#include "engine/cache/value_store.h"
 #include "engine/runtime/cuda/memory.h"
 #include "engine/runtime/cuda/requests.h"
 
 namespace cutaway {
 namespace {
 
-struct Place {
+/// The choices of a file with lines "space<tab>product<tab>choice". The last line of a product counts. A line is added
+/// in one write, so that several processes may do so.
+struct Choices {
     std::mutex mutex;
-    std::string path = "off";
-    std::shared_ptr<ValueStore> store;
-};
-Place& place() {
-    static Place one;
-    return one;
-}
-/// Null where choices are not kept: they are measured again then, which is all that is lost.
-std::shared_ptr<ValueStore> candidateStore() {
-    Place& own = place();
-    const std::lock_guard lock(own.mutex);
-    if (own.path == "off") return nullptr;
-    if (!own.store) {
-        const std::string path = own.path.empty() ? ValueStore::defaultPath() : own.path;
-        if (path.empty()) return nullptr;
-        if (auto opened = ValueStore::open(path)) own.store = std::move(*opened);
+    std::string path;
+    bool isRead = false;
+    std::map<std::string, std::string> kept;
+
+    std::optional<std::string> find(const std::string& key) {
+        const std::lock_guard lock(mutex);
+        if (!isRead) {
+            isRead = true;
+            std::ifstream file(path);
+            for (std::string line; std::getline(file, line);)
+                if (const size_t tab = line.rfind('\t'); tab != std::string::npos)
+                    kept[line.substr(0, tab)] = line.substr(tab + 1);
+        }
+        const auto it = kept.find(key);
+        return it == kept.end() ? std::nullopt : std::optional(it->second);
     }
-    return own.store;
+    /// Where it cannot be written the product is measured again, which is all that is lost.
+    void keep(const std::string& key, const std::string& choice) {
+        const std::lock_guard lock(mutex);
+        kept[key] = choice;
+        if (path.empty()) return;
+        std::error_code failed;
+        std::filesystem::create_directories(std::filesystem::path(path).parent_path(), failed);
+        std::ofstream(path, std::ios::app) << key + "\t" + choice + "\n" << std::flush;
+    }
+};
+Choices& choices() {
+    static Choices one;
+    return one;
 }
 
 }  // namespace
 
-void keepCandidates(std::string store) {
-    Place& own = place();
+void keepCandidates(std::string file) {
+    Choices& own = choices();
     const std::lock_guard lock(own.mutex);
-    if (own.path == store) return;
-    own.path = std::move(store);
-    own.store = nullptr;
+    if (own.path == file) return;
+    own.path = std::move(file);
+    own.isRead = false;
+    own.kept.clear();
 }
 
 namespace cuda {
@@ -101,14 +116,10 @@ MatmulAlgo chooseCandidate(const std::string& product, std::span<const MatmulHeu
     const auto memory = Memory::ofProcess();
     if (!memory) return candidates.front().algo;
     const Device& device = (*memory)->device();
-    const std::string space =
-        "products on " + device.name() + " by cuBLASLt " + std::to_string(device.lt().getVersion());
-    const auto store = candidateStore();
-    if (store) {
-        const auto kept = store->find(space, product);
-        const auto algo = kept && *kept ? algoOf(**kept) : std::nullopt;
-        if (algo && isValid(*algo)) return *algo;
-    }
+    const std::string key = device.name() + " by cuBLASLt " + std::to_string(device.lt().getVersion()) + "\t" + product;
+    const auto kept = choices().find(key);
+    const auto known = kept ? algoOf(*kept) : std::nullopt;
+    if (known && isValid(*known)) return *known;
     const MatmulAlgo* best = nullptr;
     double least = std::numeric_limits<double>::infinity();
     for (const MatmulHeuristic& candidate : candidates) {
@@ -118,7 +129,7 @@ MatmulAlgo chooseCandidate(const std::string& product, std::span<const MatmulHeu
         least = *time;
     }
     if (best == nullptr) return candidates.front().algo;
-    if (store) static_cast<void>(store->keep(space, product, textOf(*best)).has_value());
+    choices().keep(key, textOf(*best));
     return *best;
 }
 

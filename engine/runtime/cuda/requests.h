@@ -34,8 +34,8 @@ Result<std::string> compileCuda(const std::string& source, const std::vector<std
 // In the worker.
 Result<Message> answerFindCuda();
 Result<Message> answerCompileCuda(const Message& request);
-/// Where cuBLASLt's measured choices are kept: CpuBuildOptions::store.
-void keepCandidates(std::string store);
+/// The file where cuBLASLt's measured choices are kept; empty: none.
+void keepCandidates(std::string file);
 /// Whether this process has a GPU open, and some of its memory with that.
 bool cudaIsOpen();
 /// Memory of the first GPU, and the code of a program whose kernels lie in these files. Errors: no driver, no GPU; what
