@@ -10,10 +10,10 @@
 namespace cutaway::fourier {
 namespace {
 
-typedef double Doubles __attribute__((vector_size(8 * kLanes)));
-
-/// One number of each line.
+/// One number of each of L lines, or of neighbours that go the same way.
+template <size_t L>
 struct Numbers {
+    typedef double Doubles __attribute__((vector_size(8 * L)));
     Doubles real, imag;
 };
 
@@ -21,25 +21,30 @@ struct Numbers {
 // passed by value depends on the processor.
 #define CUTAWAY_LANES static inline __attribute__((always_inline))
 
-CUTAWAY_LANES void load(Numbers& to, const double* real, const double* imag, size_t at) {
+template <size_t L>
+CUTAWAY_LANES void load(Numbers<L>& to, const double* real, const double* imag, size_t at) {
     std::memcpy(&to.real, real + at, sizeof to.real);
     std::memcpy(&to.imag, imag + at, sizeof to.imag);
 }
-CUTAWAY_LANES void store(double* real, double* imag, size_t at, const Numbers& from) {
+template <size_t L>
+CUTAWAY_LANES void store(double* real, double* imag, size_t at, const Numbers<L>& from) {
     std::memcpy(real + at, &from.real, sizeof from.real);
     std::memcpy(imag + at, &from.imag, sizeof from.imag);
 }
-CUTAWAY_LANES void add(Numbers& to, const Numbers& a, const Numbers& b) {
+template <size_t L>
+CUTAWAY_LANES void add(Numbers<L>& to, const Numbers<L>& a, const Numbers<L>& b) {
     to.real = a.real + b.real;
     to.imag = a.imag + b.imag;
 }
-CUTAWAY_LANES void subtract(Numbers& to, const Numbers& a, const Numbers& b) {
+template <size_t L>
+CUTAWAY_LANES void subtract(Numbers<L>& to, const Numbers<L>& a, const Numbers<L>& b) {
     to.real = a.real - b.real;
     to.imag = a.imag - b.imag;
 }
 /// Without std::complex's care for infinities and NaN.
-CUTAWAY_LANES void multiply(Numbers& to, const Numbers& a, const Complex& by) {
-    const Doubles real = a.real * by.real() - a.imag * by.imag();
+template <size_t L>
+CUTAWAY_LANES void multiply(Numbers<L>& to, const Numbers<L>& a, const Complex& by) {
+    const auto real = a.real * by.real() - a.imag * by.imag();
     to.imag = a.real * by.imag() + a.imag * by.real();
     to.real = real;
 }
@@ -55,9 +60,10 @@ struct Step {
     double sign;
 };
 
+template <size_t L>
 CUTAWAY_LANES void halves(const Step& s, size_t from, size_t to, const Complex& by) {
-    for (size_t q = 0; q < s.side; q += kLanes) {
-        Numbers a, b, sum, difference;
+    for (size_t q = 0; q < s.side; q += L) {
+        Numbers<L> a, b, sum, difference;
         load(a, s.real, s.imag, from + q);
         load(b, s.real, s.imag, from + q + s.side * s.rest);
         add(sum, a, b);
@@ -67,10 +73,11 @@ CUTAWAY_LANES void halves(const Step& s, size_t from, size_t to, const Complex& 
         store(s.toReal, s.toImag, to + q + s.side, difference);
     }
 }
+template <size_t L>
 CUTAWAY_LANES void quarters(const Step& s, size_t from, size_t to, const Complex* by) {
     const size_t apart = s.side * s.rest;
-    for (size_t q = 0; q < s.side; q += kLanes) {
-        Numbers a, b, c, d, ac, bd, a_c, b_d, made;
+    for (size_t q = 0; q < s.side; q += L) {
+        Numbers<L> a, b, c, d, ac, bd, a_c, b_d, made;
         load(a, s.real, s.imag, from + q);
         load(b, s.real, s.imag, from + q + apart);
         load(c, s.real, s.imag, from + q + 2 * apart);
@@ -79,7 +86,7 @@ CUTAWAY_LANES void quarters(const Step& s, size_t from, size_t to, const Complex
         add(bd, b, d);
         subtract(a_c, a, c);
         subtract(b_d, b, d);
-        const Numbers turned{s.sign * b_d.imag, -s.sign * b_d.real};
+        const Numbers<L> turned{s.sign * b_d.imag, -s.sign * b_d.real};
         add(made, ac, bd);
         store(s.toReal, s.toImag, to + q, made);
         add(made, a_c, turned);
@@ -93,36 +100,80 @@ CUTAWAY_LANES void quarters(const Step& s, size_t from, size_t to, const Complex
         store(s.toReal, s.toImag, to + q + 3 * s.side, made);
     }
 }
-CUTAWAY_LANES void parts(const Step& s, size_t from, size_t to, size_t k) {
-    for (size_t j = 0; j < s.radix; ++j) {
-        const Complex by = s.turns[j * k * s.turn];
-        for (size_t q = 0; q < s.side; q += kLanes) {
-            Numbers sum, x;
-            load(sum, s.real, s.imag, from + q);
-            for (size_t i = 1; i < s.radix; ++i) {
-                load(x, s.real, s.imag, from + q + i * s.side * s.rest);
-                multiply(x, x, s.turns[i * j % s.radix * s.root]);
-                add(sum, sum, x);
+/// An odd radix: roots of unity come in conjugate pairs, so x w + x' w* = (x + x') re w + i (x - x') im w, and of two
+/// results that are each other's conjugates in the roots both are made of the same two sums.
+template <size_t L, size_t radix>
+CUTAWAY_LANES void oddParts(const Step& s, size_t from, size_t to, size_t k) {
+    constexpr size_t half = radix / 2;
+    const size_t apart = s.side * s.rest;
+    for (size_t q = 0; q < s.side; q += L) {
+        Numbers<L> first, sums[half], differences[half], total;
+        load(first, s.real, s.imag, from + q);
+        total = first;
+#pragma GCC unroll 8
+        for (size_t i = 0; i < half; ++i) {
+            Numbers<L> x, y;
+            load(x, s.real, s.imag, from + q + (i + 1) * apart);
+            load(y, s.real, s.imag, from + q + (radix - 1 - i) * apart);
+            add(sums[i], x, y);
+            subtract(differences[i], x, y);
+            add(total, total, sums[i]);
+        }
+        store(s.toReal, s.toImag, to + q, total);
+#pragma GCC unroll 8
+        for (size_t j = 1; j <= half; ++j) {
+            Numbers<L> even = first, odd{}, made;
+#pragma GCC unroll 8
+            for (size_t i = 1; i <= half; ++i) {
+                const Complex& root = s.turns[i * j % radix * s.root];
+                even.real = even.real + sums[i - 1].real * root.real();
+                even.imag = even.imag + sums[i - 1].imag * root.real();
+                odd.real = odd.real - differences[i - 1].imag * root.imag();
+                odd.imag = odd.imag + differences[i - 1].real * root.imag();
             }
-            multiply(sum, sum, by);
-            store(s.toReal, s.toImag, to + q + j * s.side, sum);
+            add(made, even, odd);
+            multiply(made, made, s.turns[j * k * s.turn]);
+            store(s.toReal, s.toImag, to + q + j * s.side, made);
+            subtract(made, even, odd);
+            multiply(made, made, s.turns[(radix - j) * k * s.turn]);
+            store(s.toReal, s.toImag, to + q + (radix - j) * s.side, made);
         }
     }
 }
-CUTAWAY_LANES void stepBody(const Step& s) {
-    for (size_t k = 0; k < s.rest; ++k) {
-        const size_t from = s.side * k, to = s.side * s.radix * k;
-        if (s.radix == 2) halves(s, from, to, s.turns[k * s.turn]);
-        else if (s.radix == 4) {
-            const Complex by[] = {s.turns[k * s.turn], s.turns[2 * k * s.turn], s.turns[3 * k * s.turn]};
-            quarters(s, from, to, by);
-        } else parts(s, from, to, k);
+template <size_t L, size_t radix>
+CUTAWAY_LANES void oddStep(const Step& s) {
+    for (size_t k = 0; k < s.rest; ++k) oddParts<L, radix>(s, s.side * k, s.side * radix * k, k);
+}
+template <size_t L>
+CUTAWAY_LANES void stepOf(const Step& s) {
+    switch (s.radix) {
+        case 2:
+            for (size_t k = 0; k < s.rest; ++k) halves<L>(s, s.side * k, s.side * 2 * k, s.turns[k * s.turn]);
+            return;
+        case 3: return oddStep<L, 3>(s);
+        case 4:
+            for (size_t k = 0; k < s.rest; ++k) {
+                const Complex by[] = {s.turns[k * s.turn], s.turns[2 * k * s.turn], s.turns[3 * k * s.turn]};
+                quarters<L>(s, s.side * k, s.side * 4 * k, by);
+            }
+            return;
+        case 5: return oddStep<L, 5>(s);
+        case 7: return oddStep<L, 7>(s);
+        case 11: return oddStep<L, 11>(s);
+        default: return oddStep<L, 13>(s);
     }
+}
+/// `most`: as many numbers as a register of the processor has.
+template <size_t most>
+CUTAWAY_LANES void stepBody(const Step& s) {
+    if constexpr (most > kLanes)
+        if (s.side % most != 0) return stepOf<kLanes>(s);
+    stepOf<most>(s);
 }
 /// x[k] *= by[k], and by a number.
 CUTAWAY_LANES void multiplyAllBody(double* real, double* imag, const Complex* by, size_t length, double factor) {
     for (size_t k = 0; k < length; ++k) {
-        Numbers x;
+        Numbers<kLanes> x;
         load(x, real, imag, k * kLanes);
         x.real = x.real * factor;
         x.imag = x.imag * factor;
@@ -133,7 +184,7 @@ CUTAWAY_LANES void multiplyAllBody(double* real, double* imag, const Complex* by
 /// What two numbers of a real signal's transform, `number` and its opposite, are in the transform of its even elements
 /// as real parts and its odd ones as imaginary parts, and back: (x + x'*) / 2 -+ i turn (x - x'*) / 2.
 CUTAWAY_LANES void pairBody(double* real, double* imag, size_t first, size_t second, const Complex& turn, double half) {
-    Numbers a, b, even, odd, made;
+    Numbers<kLanes> a, b, even, odd, made;
     load(a, real, imag, first * kLanes);
     load(b, real, imag, second * kLanes);
     b.imag = -b.imag;
@@ -159,18 +210,18 @@ struct LaneFunctions {
     void (*multiplyAll)(double*, double*, const Complex*, size_t, double);
     void (*pairs)(double*, double*, const Complex*, size_t, double);
 };
-#define CUTAWAY_LANES_FOR(name, target)                                                                               \
-    target void step##name(const Step& s) { stepBody(s); }                                                            \
+#define CUTAWAY_LANES_FOR(name, target, most)                                                                         \
+    target void step##name(const Step& s) { stepBody<most>(s); }                                                      \
     target void multiplyAll##name(double* r, double* i, const Complex* by, size_t length, double f) {                 \
         multiplyAllBody(r, i, by, length, f);                                                                         \
     }                                                                                                                 \
     target void pairs##name(double* r, double* i, const Complex* t, size_t h, double f) { pairsBody(r, i, t, h, f); } \
     constexpr LaneFunctions k##name = {step##name, multiplyAll##name, pairs##name};
 
-CUTAWAY_LANES_FOR(Plain, )
+CUTAWAY_LANES_FOR(Plain, , 2)
 #if CUTAWAY_HAS_VECTORS
-CUTAWAY_LANES_FOR(Avx2, CUTAWAY_FOR_AVX2)
-CUTAWAY_LANES_FOR(Avx512, CUTAWAY_FOR_AVX512)
+CUTAWAY_LANES_FOR(Avx2, CUTAWAY_FOR_AVX2, 4)
+CUTAWAY_LANES_FOR(Avx512, CUTAWAY_FOR_AVX512, 8)
 #else
 constexpr const LaneFunctions &kAvx2 = kPlain, &kAvx512 = kPlain;
 #endif

@@ -9,7 +9,7 @@ namespace cutaway::fourier {
 using Complex = std::complex<double>;
 
 /// So many lines are transformed at once. Each is computed by itself: a NaN stays in its line.
-inline constexpr size_t kLanes = 8;
+inline constexpr size_t kLanes = 4;
 /// Element k of line l is at [k * kLanes + l].
 struct Lines {
     std::vector<double> real, imag;
