@@ -52,16 +52,23 @@ constexpr LaneFunction kLaneFunctions[] = {
 };
 /// Those whose f32 vector form is a snippet of the prelude, and that snippet's name.
 std::string_view vectorSnippet(std::string_view name) {
-    constexpr std::string_view kOwn[] = {"exp", "expm1", "log", "log1p", "tanh", "erf", "sqrt", "sigmoid", "rsqrt"};
+    constexpr std::string_view kOwn[] = {"exp",     "expm1", "log",    "log1p", "tanh",      "erf",     "sqrt",
+                                         "sigmoid", "rsqrt", "lgamma", "fmod",  "nextafter", "copysign"};
     if (std::find(std::begin(kOwn), std::end(kOwn), name) != std::end(kOwn)) return name;
     if (name == "floor" || name == "ceil" || name == "trunc" || name == "round") return "round";
+    if (name == "erfinv") return "erfinv vectors";
     return {};
+}
+
+/// Whether it has one of f64, too.
+bool ofBoth(std::string_view snippet) {
+    return snippet == "sqrt" || snippet == "round" || snippet == "nextafter" || snippet == "copysign";
 }
 
 std::string laneFunctionText(const LaneFunction& f) {
     const std::string name(f.name), single(f.single), wide(f.wide);
     const std::string_view snippet = vectorSnippet(f.name);
-    const bool own = !snippet.empty(), both = snippet == "sqrt" || snippet == "round";
+    const bool own = !snippet.empty(), both = ofBoth(snippet);
     auto vector = [&](const std::string& type, const std::string& callee) {
         if (f.operands == 1)
             return "FN " + type + " f_" + name + "(" + type + " x) { " + type + " r = {}; LANES put(r, k, " + callee +
@@ -101,7 +108,6 @@ bool hasCppFunction(const std::string& name) {
 std::string_view cppFunctionNeeds(const std::string& name) {
     if (const std::string_view own = vectorSnippet(name); !own.empty()) return own;
     if (name == "digamma") return "digamma";
-    if (name == "erfinv") return "erfinv";
     const auto* const found = std::find_if(std::begin(kLaneFunctions), std::end(kLaneFunctions),
                                            [&](const LaneFunction& f) { return f.name == name; });
     return found != std::end(kLaneFunctions) && found->vector ? "library vectors" : "";

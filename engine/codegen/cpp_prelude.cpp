@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/codegen/cpp_special.h"
 #include "engine/support/check.h"
 
 namespace cutaway {
@@ -294,17 +295,23 @@ FN void st_f16(unsigned short* p, int n, V_f32 v) { st_u16(p, n, toHalf(v)); }
 FN void sts_f16(unsigned short* p, long s, int n, V_f32 v) { sts_u16(p, s, n, toHalf(v)); }
 template <class I> FN void stg_f16(unsigned short* p, I i, int n, V_f32 v) { stg_u16(p, i, n, toHalf(v)); }
 )"},
-        {"checked_index", "", R"(FN long checkedIndex(long i, long n, int* fault) {
-    if (i < 0 || i >= n) { *fault = 1; return 0; }
-    return i;
-}
-#if defined(__clang__) || __GNUC__ >= 12
+        {"all_bits", "", R"(#if defined(__clang__) || __GNUC__ >= 12
 template <class V> FN long allBits(V x) {
     constexpr int N = Of<V>::N;
     if constexpr (Of<V>::pair) return allBits(x.a | x.b);
     else if constexpr (N > 2) return allBits(half<N, 0>(x) | half<N, N / 2>(x));
     else return x[0] | x[1];
 }
+template <class V> FN bool anyOf(V mask) { return allBits(mask) != 0; }
+#else
+template <class V> FN bool anyOf(V) { return true; }
+#endif
+)"},
+        {"checked_index", "all_bits", R"(FN long checkedIndex(long i, long n, int* fault) {
+    if (i < 0 || i >= n) { *fault = 1; return 0; }
+    return i;
+}
+#if defined(__clang__) || __GNUC__ >= 12
 // i and n - 1 - i are both at least 0 only within range.
 FN bool allWithin(V_i64 i, long n) { return allBits(i | ((n - 1) - i)) >= 0; }
 #else
@@ -376,13 +383,6 @@ FN V_f32 maxV(V_f32 a, V_f32 b) { return orNan(b, __builtin_ia32_maxps512_mask(b
 #endif
 )"},
         {"turn", "", kTurn},
-        {"floormod", "round", R"(FN float floorDivF(float a, float b) { return __builtin_floorf(a / b); }
-FN double floorDivF(double a, double b) { return __builtin_floor(a / b); }
-FN float floorModF(float a, float b) { const float m = __builtin_fmodf(a, b); return m != 0 && (b < 0) != (m < 0) ? m + b : m; }
-FN double floorModF(double a, double b) { const double m = __builtin_fmod(a, b); return m != 0 && (b < 0) != (m < 0) ? m + b : m; }
-template <class V> FN V floorDivV(V a, V b) { V r = {}; LANES put(r, k, floorDivF(a[k], b[k])); return r; }
-template <class V> FN V floorModV(V a, V b) { V r = {}; LANES put(r, k, floorModF(a[k], b[k])); return r; }
-)"},
         {"bounds", "", kBounds},
         {"exp", "bounds", kExp},
         {"expm1", "exp", kExpm1},
@@ -404,6 +404,28 @@ template <class V> FN V floorModV(V a, V b) { V r = {}; LANES put(r, k, floorMod
          "FN V_f32 f_rsqrt(V_f32 x) { return bc_f32(1.f) / f_sqrt(x); }\nFN V_f64 f_rsqrt(V_f64 x) { return bc_f64(1.) / f_sqrt(x); }\n"},
         {"library vectors", "", kLibraryVectors},
         {"round", "", kRound},
+        {"copysign", "", R"(template <class V> FN V signedAs(V x, V y) {
+    if constexpr (Of<V>::pair) return V{signedAs(x.a, y.a), signedAs(x.b, y.b)};
+    else { const Mask<V> sign = (Mask<V>)spread<V>(-0.); return (V)(((Mask<V>)x & ~sign) | ((Mask<V>)y & sign)); }
+}
+FN V_f32 f_copysign(V_f32 x, V_f32 y) { return signedAs(x, y); }
+FN V_f64 f_copysign(V_f64 x, V_f64 y) { return signedAs(x, y); }
+)"},
+        {"nextafter", "", cppNextafter()},
+        {"fmod", "round all_bits copysign", cppFmod()},
+        {"floormod", "round fmod", R"(FN float floorDivF(float a, float b) { return __builtin_floorf(a / b); }
+FN double floorDivF(double a, double b) { return __builtin_floor(a / b); }
+FN float floorModF(float a, float b) { const float m = __builtin_fmodf(a, b); return m != 0 && (b < 0) != (m < 0) ? m + b : m; }
+FN double floorModF(double a, double b) { const double m = __builtin_fmod(a, b); return m != 0 && (b < 0) != (m < 0) ? m + b : m; }
+template <class V> FN V floorDivV(V a, V b) { return f_floor(a / b); }
+FN V_f32 floorModV(V_f32 a, V_f32 b) {
+    const V_f32 m = f_fmod(a, b);
+    return sel(ne(m, 0.f) & (lt(b, 0.f) ^ lt(m, 0.f)), m + b, m);
+}
+FN V_f64 floorModV(V_f64 a, V_f64 b) { V_f64 r = {}; LANES put(r, k, floorModF(a[k], b[k])); return r; }
+)"},
+        {"wide_log", "", cppWideLog()},
+        {"lgamma", "wide_log all_bits", cppLgamma()},
         {"digamma", "", R"(static double digamma_(double x) {
     if (x == 0) return __builtin_copysign(__builtin_inf(), -x);
     double r = 0;
@@ -429,6 +451,7 @@ template <class V> FN V floorModV(V a, V b) { V r = {}; LANES put(r, k, floorMod
     return x;
 }
 )"},
+        {"erfinv vectors", "erfinv wide_log sqrt", cppErfinv()},
     };
     return all;
 }

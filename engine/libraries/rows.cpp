@@ -318,7 +318,6 @@ constexpr LibraryRow kRows[] = {
     {"aten.pow.Tensor_Scalar", kPortable, whyNotPortable},
     {"aten.pow.Tensor_Tensor", kPortable, whyNotPortable},
     {"aten.pow.Scalar", kPortable, whyNotPortable},
-    {"aten.nextafter.default", kPortable, whyNotPortable},
     {"aten.ldexp.Tensor", kPortable, whyNotPortable},
     {"aten.i0.default", kPortable, whyNotPortable},
     {"aten.special_i0e.default", kPortable, whyNotPortable},

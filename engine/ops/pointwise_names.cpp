@@ -212,6 +212,12 @@ constexpr OpDef kPointwiseNamesOps[] = {
              if (d.needs(1)) d.input(1) = unary("aten.zeros_like.default", d.in(1));
              if (d.needs(0)) d.input(0) = d.call("aten.masked_fill.Scalar", {d.dy(), same, 0});
          },
+     .lower =
+         [](LowerContext& c) {
+             const Expr a = c.load(0);
+             return isHalf(a->dtype) || isHalf(c.in(0).dtype) ? Expr()
+                                                              : Expr::call("nextafter", {a, c.load(1)}, a->dtype);
+         },
      .samples = "f32[2, 3], f32[3]\nf64[4], f64[4]"},
     shorthand(
         "aten.isreal.default(Tensor self) -> Tensor",

@@ -3,6 +3,7 @@
 #include <QtTest>
 #include <cmath>
 #include <limits>
+#include <numbers>
 
 #include "engine/runtime/cpu/cpu_backend.h"
 #include "engine/schedule/schedule.h"
@@ -23,6 +24,18 @@ struct Function {
     bool flushes = false;  // results below the normal range may be 0: on the way to them exp(-x) is infinite
 };
 Wide sigmoid(Wide x) { return 1 / (1 + std::exp(-x)); }
+/// By Newton's method from what f64 can say.
+Wide inverseErf(Wide y) {
+    if (!(y > -1 && y < 1)) return y == 1 ? INFINITY : y == -1 ? -INFINITY : NAN;
+    const Wide a = std::fabs(y), w = std::log((1 - a) * (1 + a)), t = 4.330746750799873L + w / 2;
+    Wide x = std::sqrt(std::sqrt(t * t - w / 0.147L) - t);
+    for (int step = 0; step < 8; ++step) {
+        const Wide apart = a < 0.5L ? std::erf(x) - a : (1 - a) - std::erfc(x);
+        const Wide by = apart / (std::numbers::inv_sqrtpi_v<Wide> * 2 * std::exp(-x * x));
+        x -= by / (1 + x * by);
+    }
+    return a == 0 ? y : std::copysign(x, y);
+}
 constexpr Function kFunctions[] = {
     {"exp", std::exp, 1.5, 1},
     {"exp2", std::exp2, 1, 1},
@@ -48,12 +61,32 @@ constexpr Function kFunctions[] = {
     {"erf", std::erf, 5, 1},
     {"erfc", std::erfc, 3, 3},
     {"sigmoid", sigmoid, 2, 2, true},
+    {"lgamma", std::lgamma, 2, 10},
+    {"erfinv", inverseErf, 1, 25},
     {"floor", std::floor, 0, 0},
     {"ceil", std::ceil, 0, 0},
     {"trunc", std::trunc, 0, 0},
     {"round", std::nearbyint, 0, 0},
     {"abs", std::fabs, 0, 0},
     {"neg", [](Wide x) { return -x; }, 0, 0},
+};
+
+/// Functions of two numbers that have no error at all.
+struct PairFunction {
+    const char* op;
+    double (*exact)(double, double);
+    float (*exact32)(float, float);
+};
+template <class T>
+T floorRemainder(T a, T b) {
+    const T m = std::fmod(a, b);
+    return m != 0 && (b < 0) != (m < 0) ? m + b : m;
+}
+constexpr PairFunction kPairFunctions[] = {
+    {"fmod.Tensor", std::fmod, std::fmod},
+    {"remainder.Tensor", floorRemainder, floorRemainder},
+    {"nextafter.default", std::nextafter, std::nextafter},
+    {"copysign.Tensor", std::copysign, std::copysign},
 };
 
 /// Bit patterns spread over all numbers, a dense middle, and special ones.
@@ -115,19 +148,22 @@ Measured measure(const Function& function, const std::vector<T>& x, const T* y) 
 }
 
 /// All functions of the same numbers, as one program; its results in the order of kFunctions.
-std::vector<Tensor> computed(const char* type, const Tensor& x) {
-    std::string text = std::string("def forward(x: \"") + type + "[" + std::to_string(x.numel()) + "]\"):\n", results;
+std::string textOfAll(const std::string& type) {
+    std::string text = "def forward(x: \"" + type + "\"):\n", results;
     for (const Function& function : kFunctions) {
         text += std::string("    y_") + function.op + " = aten." + function.op + ".default(x)\n";
         results += std::string("y_") + function.op + ", ";
     }
-    const auto module = moduleOf(text + "    return (" + results + ")");
+    return text + "    return (" + results + ")";
+}
+std::vector<Tensor> computed(const std::string& text, const std::vector<Tensor>& inputs) {
+    const auto module = moduleOf(text);
     const auto schedule = scheduleModule(module, kCpuTarget);
     for (const ScheduledCall& call : schedule->calls)
         if (call.kind != CallKind::Kernel) throw std::runtime_error("no kernel computes " + call.node->name());
     const auto program = buildCpu(module);
     if (!program) throw std::runtime_error(program.error().text());
-    auto run = runCpu(*program, {x});
+    auto run = runCpu(*program, inputs);
     if (!run) throw std::runtime_error(run.error().text());
     return run->outputs;
 }
@@ -148,10 +184,45 @@ class VectorMathTest : public QObject {
         return tensor;
     }
 
+    /// The first by the second, which is the first in another order: large by small, both signs, NaN.
+    template <class T>
+    static void compareExact(const PairFunction& function, DType dtype, const std::vector<T>& x) {
+        std::vector<T> y(x.size());
+        for (size_t i = 0; i < x.size(); ++i)
+            y[i] = i % 3 == 0 ? x[(i * 7919 + 13) % x.size()] : x[(i + i % 64) % x.size()];
+        const std::string type = (sizeof(T) == 4 ? "f32[" : "f64[") + std::to_string(x.size()) + "]";
+        const auto made = computed("def forward(x: \"" + type + "\", y: \"" + type + "\"):\n    r = aten." +
+                                       function.op + "(x, y)\n    return (r,)",
+                                   {tensorOf(dtype, x), tensorOf(dtype, y)});
+        for (size_t i = 0; i < x.size(); ++i) {
+            T wanted;
+            if constexpr (sizeof(T) == 4) wanted = function.exact32(x[i], y[i]);
+            else wanted = function.exact(x[i], y[i]);
+            const T got = made[0].template as<T>()[i];
+            const bool same = std::isnan(wanted) ? std::isnan(got) : std::memcmp(&wanted, &got, sizeof(T)) == 0;
+            QVERIFY2(same, qPrintable(QString("%1(%2, %3) = %4, not %5")
+                                          .arg(function.op)
+                                          .arg(static_cast<double>(x[i]), 0, 'g', 17)
+                                          .arg(static_cast<double>(y[i]), 0, 'g', 17)
+                                          .arg(static_cast<double>(got), 0, 'g', 17)
+                                          .arg(static_cast<double>(wanted), 0, 'g', 17)));
+        }
+    }
+
   private slots:
+    void pairs_data() {
+        QTest::addColumn<int>("number");
+        for (size_t i = 0; i < std::size(kPairFunctions); ++i)
+            QTest::addRow("%s", kPairFunctions[i].op) << static_cast<int>(i);
+    }
+    void pairs() {
+        QFETCH(int, number);
+        compareExact(kPairFunctions[number], DType::F32, m_x32);
+        if (!QTest::currentTestFailed()) compareExact(kPairFunctions[number], DType::F64, m_x64);
+    }
     void initTestCase() {
-        m_outputs32 = computed("f32", tensorOf(DType::F32, m_x32));
-        m_outputs64 = computed("f64", tensorOf(DType::F64, m_x64));
+        m_outputs32 = computed(textOfAll("f32[" + std::to_string(m_x32.size()) + "]"), {tensorOf(DType::F32, m_x32)});
+        m_outputs64 = computed(textOfAll("f64[" + std::to_string(m_x64.size()) + "]"), {tensorOf(DType::F64, m_x64)});
     }
     void functions_data() {
         QTest::addColumn<int>("number");

@@ -235,11 +235,6 @@ void power(const Run& run) {
 
 // -- floats
 
-void nextAfter(const Run& run) {
-    const int32_t dtype = run.out().dtype;
-    if (dtype == CT_F16 || dtype == CT_BF16) throw Failure("there is no kernel for half floats; convert to float32");
-    zipFloat(run, [](auto a, auto b) { return std::nextafter(a, b); });
-}
 void timesPowerOfTwo(const Run& run) {
     const Strided out = run.out();
     if (isComplex(out.dtype))
@@ -358,7 +353,6 @@ constexpr Function kPointwiseFunctions[] = {
     {"aten.pow.Tensor_Scalar", power},
     {"aten.pow.Tensor_Tensor", power},
     {"aten.pow.Scalar", power},
-    {"aten.nextafter.default", nextAfter},
     {"aten.ldexp.Tensor", timesPowerOfTwo},
     {"aten.i0.default", special<bessel<0, false>>},
     {"aten.special_i0e.default", special<bessel<0, true>>},
