@@ -3,6 +3,7 @@
 #include <set>
 
 #include "engine/expr/evaluate.h"
+#include "engine/ir/unbacked_sizes.h"
 #include "engine/support/checked.h"
 
 namespace cutaway {
@@ -58,8 +59,21 @@ class Specializer {
             for (size_t i = 0; i < node->args().size(); ++i)
                 if (auto argument = replaced(node->arg(i))) graph.setArg(*node, i, std::move(*argument));
         }
-        for (auto& [name, body] : module.subgraphs) run(*body);
+        for (auto& [name, body] : module.subgraphs) runOnBody(*body);
         for (const auto& [symbol, value] : m_values) module.symbols.erase(symbol);
+    }
+
+    /// Symbols that the body finds itself, such as a loop's position, have other values than in the graph around it.
+    void runOnBody(Module& body) {
+        SymbolValues values = m_values;
+        for (const std::string& symbol : ownSizes(body.graph())) values.erase(symbol);
+        Specializer inner(values);
+        try {
+            inner.run(body);
+        } catch (const SizeError&) {
+            m_at = inner.m_at;
+            throw;
+        }
     }
 
     Expr replaced(const Expr& expr) const {

@@ -85,6 +85,18 @@ std::vector<std::pair<std::string, Expr>> followingSizes(const Graph& graph) {
     return following;
 }
 
+std::set<std::string> ownSizes(const Graph& graph) {
+    std::set<std::string> given, own;
+    for (const Node& node : graph.nodes()) {
+        if (node.isPlaceholder()) forEachSymbol(node.type(), [&](const std::string& name) { given.insert(name); });
+        if (!node.isCall() || !sizeDependsOnData(node.op(), node.args())) continue;
+        forEachSymbol(node.type(), [&](const std::string& name) {
+            if (!given.contains(name)) own.insert(name);
+        });
+    }
+    return own;
+}
+
 std::vector<UnbackedSize> foundSizes(const Graph& graph) {
     std::set<std::string> given;
     std::map<std::string, const Node*> finders;

@@ -160,6 +160,16 @@ void InterpretTest::runsGraphs_data() {
             "def outer(a: \"f32[2]\"):\n    d = higher_order.wrap(inner, a)\n    e: \"f32[2]\" = d[0]\n    return (e,)\n\n"
             "    def inner(z: \"f32[2]\"):\n        y: \"f32[2]\" = aten.neg.default(z)\n        return (y,)\n",
         "f32[2]: -1 -2");
+    row("a number that each graph finds itself, by the same name",
+        head +
+            "    i: \"i64[]\" = aten.full.default([], 0, dtype=torch.int64)\n"
+            "    n: \"Sym(u0)\" = aten._local_scalar_dense.default(i)\n"
+            "    c = higher_order.map_impl(body, [m], [])\n    r: \"f32[3]\" = c[0]\n"
+            "    s: \"f32[2]\" = aten.select.int(m, 0, n)\n    return (r, s)\n\n"
+            "def body(a: \"f32[2]\"):\n    k: \"i64[]\" = aten.argmax.default(a)\n"
+            "    n: \"Sym(u0)\" = aten._local_scalar_dense.default(k)\n"
+            "    s: \"f32[]\" = aten.select.int(a, 0, n)\n    return (s,)\n",
+        "f32[3]: 2 4 6; f32[2]: 1 2");
     // A number next to bytes is a byte before the op, not after it: -3 is 253.
     row("negative numbers next to bytes",
         head +
