@@ -158,7 +158,6 @@ Result<std::vector<CpuProgram>> buildPlanned(std::shared_ptr<const PlannedProgra
     if (options.store != "off") build.store = KernelCache::open(options.store);
     CT_TRY(BuiltKernels built, buildKernels(printed, build, progress));
     state.host->libraries = std::move(built.libraries);
-    state.host->store = options.store;
     state.host->choices = choicesBeside(options.store);
     BuildInfo& info = state.parts.front().info;
     if (!state.host->libraries.empty()) info.library = state.host->libraries.front();
@@ -196,7 +195,7 @@ Result<CpuTraining> buildTraining(std::shared_ptr<const Module> forward, std::sh
 }
 
 SerializedProgram serialized(const CpuProgram& program) {
-    return {serialize(program.host()), program.state().host->libraries, program.info(), program.state().host->store};
+    return {serialize(program.host()), program.state().host->libraries, program.info()};
 }
 
 Result<CpuProgram> loadSerialized(SerializedProgram kept,
@@ -210,7 +209,6 @@ Result<CpuProgram> loadSerialized(SerializedProgram kept,
     CT_TRY(state.host->constants, constants(state.host->program));
     state.host->libraries = std::move(kept.libraries);
     state.host->choices = choicesBeside(kept.store);
-    state.host->store = std::move(kept.store);
     state.parts.push_back({std::move(kept.info), 0});
     state.worker = std::make_shared<ProgramWorker>(state.host);
     return CpuProgram(std::make_shared<const CpuProgram::State>(std::move(state)));

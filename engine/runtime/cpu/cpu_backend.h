@@ -84,7 +84,7 @@ struct SerializedProgram {
     std::string host;                    // the program, as bytes
     std::vector<std::string> libraries;  // of each kernel the path of the one that has it
     BuildInfo info;
-    std::string store = "off";  // CpuBuildOptions::store
+    std::string store = "off";  // CpuBuildOptions::store of whoever loads it: `serialized` leaves it
 };
 SerializedProgram serialized(const CpuProgram& program);
 /// `constants`: in the order of HostProgram::constants. Errors: bytes that are not a program.

@@ -15,8 +15,7 @@ struct HostPackage {
     const HostProgram& program;
     std::vector<std::string> libraries;  // of each kernel the path of the one that has it
     std::vector<Tensor> constants;       // the program's, as they are held
-    std::string store = "off";           // CpuBuildOptions::store
-    std::string choices;                 // a file beside it for what a GPU measures (keepCandidates); empty: none
+    std::string choices;                 // the file for what a GPU measures (keepCandidates); empty: none
 };
 
 /// Bytes returned to the caller, per result; 0 for None and, with `leaveSaved`, for what its backward

@@ -17,8 +17,8 @@
 namespace cutaway {
 namespace {
 
-/// The choices of a file with lines "space<tab>product<tab>choice". The last line of a product counts. A line is added
-/// in one write, so that several processes may do so.
+/// The choices of a file with lines "GPU and version<tab>product<tab>choice". The last line of a product counts. A line
+/// is added in one write, so that several processes may do so.
 struct Choices {
     std::mutex mutex;
     std::string path;
