@@ -194,9 +194,12 @@ Result<std::vector<std::string>> PluginProcess::exchange(const std::string& requ
     const auto start = std::chrono::steady_clock::now();
     const auto left = [&] { return limit - millisecondsSince(start) / 1000; };
     if (auto written = m_child->write(request, limit, stopped); !written) {
-        if (written.error().code != ErrorCode::Cancelled) return gone(limit, written.error());
-        end();
-        return written.error();
+        if (written.error().code == ErrorCode::Limit) return gone(limit, written.error());
+        if (written.error().code == ErrorCode::Cancelled) {
+            end();
+            return written.error();
+        }
+        // A process that cannot load its library says so and exits, whether or not the request has reached it.
     }
     const double look = m_mayStart ? kLookAtMany : kLookSeconds;
     std::optional<Error> broken;  // a limit, for which it is ended at once
